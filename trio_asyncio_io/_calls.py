@@ -24,10 +24,10 @@ from ._core.queue import Entry
 from ._errors import combine, reraise
 
 __all__ = [
+    "FromCache",
     "GatesOfCall",
     "Scope",
     "WeighedCall",
-    "answer_from_cache",
     "deadline_of_call",
     "follow_creator",
     "gates_of_call",
@@ -224,7 +224,9 @@ class _Worker(GatesOfCall, Protocol):
 
     def deadline(self) -> float: ...
 
-    def answer_from_cache(self) -> None: ...
+    def is_from_cache(self) -> bool: ...
+
+    def set_from_cache(self, answered: bool) -> None: ...  # noqa: FBT001 - as of a context variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,8 @@ class _Operator:
     stop: WeakMethod[Callable[[Exception], None]]  # its object holds the nursery
 
 
+# Of calls that no worker makes. In a worker, setting a variable would cost a copy of its context, and a checkpoint
+_FROM_CACHE: ContextVar[bool] = ContextVar("trio_asyncio_io_from_cache", default=False)
 _WORKERS: WeakKeyDictionary[trio.lowlevel.Task, _Worker] = WeakKeyDictionary()
 # By nursery, not as a context variable, which would cost each element time
 _OPERATORS: WeakKeyDictionary[trio.Nursery, _Operator] = WeakKeyDictionary()
@@ -254,11 +258,25 @@ def deadline_of_call() -> float:
     return min(inf if worker is None else worker.deadline(), trio.current_effective_deadline())
 
 
-def answer_from_cache() -> None:
-    """Report that the present task's call is answered from a cache."""
-    worker = _WORKERS.get(trio.lowlevel.current_task())
-    if worker is not None:
-        worker.answer_from_cache()
+class FromCache:
+    """Whether a cache has answered the present call.
+
+    In an operator's call, this is False at the beginning of each attempt. Elsewhere, set it to False before the call.
+    A call that several elements share, and one that the function makes in a task of its own, has its own value.
+    """
+
+    def get(self) -> bool:
+        """Whether `cached` or `persistent` has answered it, or a part of it."""
+        worker = _WORKERS.get(current_task())
+        return _FROM_CACHE.get() if worker is None else worker.is_from_cache()
+
+    def set(self, answered: bool) -> None:  # noqa: FBT001 - as of a context variable
+        """Change the value of the present call."""
+        worker = _WORKERS.get(current_task())
+        if worker is None:
+            _FROM_CACHE.set(answered)
+        else:
+            worker.set_from_cache(answered)
 
 
 def gates_of_call() -> GatesOfCall | None:

@@ -207,6 +207,7 @@ class Worker:
         self._must_pause = False
         self._paused_until = -inf
         self.has_gates = pool.gates is not None
+        self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -657,10 +658,18 @@ class Worker:
         entry = self._entry
         return inf if entry is None or entry not in self._running else entry.since + self._timeout
 
-    def answer_from_cache(self) -> None:
-        """The running record is answered from a cache."""
-        if self._entry is not None:
-            self._ledger.answer_from_cache(self._entry)
+    def is_from_cache(self) -> bool:
+        """Whether a cache has answered the present attempt, or a part of it."""
+        entry = self._entry
+        return entry is not None and self._from_cache == (entry.sequence, entry.attempts)
+
+    def set_from_cache(self, answered: bool) -> None:  # noqa: FBT001 - as of a context variable
+        """See `FromCache`."""
+        entry = self._entry
+        self._from_cache = None
+        if answered and entry is not None:
+            self._from_cache = entry.sequence, entry.attempts
+            self._ledger.answer_from_cache(entry)
 
     def admit_extra(self) -> AbstractContextManager[object] | None:
         """See `GatesOfCall`."""

@@ -6,12 +6,14 @@ Experimental: these names may change in any release. An application does not nee
 from __future__ import annotations
 
 from ._core.describe import describe, duration
+from ._core.job import TaskTimes
 from ._function import is_async
 from ._public import check_keywords, list_keywords, publish
 from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
 __all__ = [
     "Summary",
+    "TaskTimes",
     "check_keywords",
     "clock",
     "describe",

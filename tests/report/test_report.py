@@ -21,6 +21,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     ordered_wait,
 )
+from trio_asyncio_io.embedding import TaskTimes
 from trio_asyncio_io.gates import AdaptiveCapacity, Gate, RateLimit, RefusedError
 from trio_asyncio_io.rehearsal import RecordedCall, Sample, rehearse
 from trio_asyncio_io.report import report
@@ -154,7 +155,42 @@ async def test_a_call_of_a_group_counts_once_among_the_calls_in_flight(path: Pat
         async with ordered_wait(range(25), slept, group=10, capacity=2, timeout=5.0, observer=observer) as results:
             assert len([result async for result in results]) == 25
     series = observer._whole().series
-    assert (sum(series.started), sum(series.ended), max(series.running())) == (3, 3, 2)
+    assert (sum(series.change), max(series.running())) == (0, 2)
+
+
+async def test_a_record_that_completes_costs_no_hook(path: Path, autojump_clock: MockClock) -> None:
+    seen: list[float] = []
+    script = {n: Step(1.0 + n % 50 / 100) for n in range(2_000)}
+    with report(path) as observer:
+        kept = observer.completed
+        observer.completed = lambda *arguments: (seen.append(arguments[-1]), kept(*arguments))
+        async with AsyncWaitOperator(Scripted(script), timeout=5.0, observer=observer, source=script) as operator:
+            steps = set(vars(operator._ledger)) & {"accept", "start", "poll", "receive"}
+            assert len([result async for result in operator.output]) == 2_000
+    assert steps == set()
+    assert len(seen) < 200
+    assert [each.seconds for each in observer._whole().slowest] == pytest.approx([1.49] * 10)
+
+
+async def test_each_count_is_in_the_bin_of_its_instant_also_after_a_silence(
+    path: Path, autojump_clock: MockClock
+) -> None:
+    async def source() -> Any:
+        for number in range(4):
+            yield number
+            await trio.sleep(20.0)
+
+    with report(path) as observer:
+        lookup = Scripted(default=Step(5.0))
+        async with ordered_wait(source(), lookup, timeout=9.0, capacity=2, observer=observer) as results:
+            async for _ in results:
+                pass
+    series = observer._whole().series
+    assert series.width == 1.0
+    assert [second for second, count in enumerate(series.received) for _ in range(count)] == [5, 25, 45, 65]
+    assert [second for second, running in enumerate(series.running()) if running] == [
+        second for start in range(0, 80, 20) for second in range(start, start + 5)
+    ]
 
 
 async def test_values_of_a_snapshot_are_not_shown(path: Path, autojump_clock: MockClock) -> None:
@@ -226,6 +262,7 @@ async def test_two_operators_one_after_the_other_become_one_page(path: Path, aut
                     pass
     page = Page(path)
     assert page.cards["outputs"] == "20"
+    assert observer._whole().series.running()[-1] == 0
     assert "So in 2 of 2 runs; this is one of them." in page.sections["What limited it"]
 
 
@@ -291,6 +328,41 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
     assert "So in 3 of 3 tasks; this is one of them." in page.sections["What limited it"]
     assert page.cards["outputs"] == "30"
     assert page.sections["The slowest records"][4].endswith("of task 2")
+
+
+@pytest.mark.parametrize("processor", [0.0, 3.0])
+async def test_the_time_of_the_tasks_is_divided_and_judged(
+    path: Path, autojump_clock: MockClock, processor: float
+) -> None:
+    with report(path) as observer:
+        for number in range(6):
+            of_task = pickle.loads(pickle.dumps(observer)).of_task(f"task {number}")
+            async with ordered_wait(
+                range(40), Scripted(default=Step(0.25)), timeout=5.0, capacity=1, observer=of_task
+            ) as results:
+                async for _ in results:
+                    pass
+            began = 1e9 + 11 * number
+            is_first = not number
+            of_task.write_part(
+                TaskTimes(
+                    tasks=1,
+                    workers=int(is_first),
+                    began=began,
+                    ended=began + 10,
+                    arrived=began * is_first,
+                    seconds=10.0,
+                    tail=2.0,
+                    gap=1.0 - is_first,
+                    processor=processor,
+                )
+            )
+    limited = Page(path).sections["What limited it"]
+    assert any(each.startswith("6 tasks in 1 worker, in 65 s: ") for each in limited)
+    said = " ".join(limited)
+    assert ("use fewer partitions, 1 or 2 for these workers in place of 6." in said) == (not processor)
+    assert ("The processors of the machines were the limit" in said) == bool(processor)
+    assert ("Try capacity=2" in said) == (not processor)
 
 
 async def test_the_waits_of_all_tasks_are_added_by_gate(path: Path, autojump_clock: MockClock) -> None:

@@ -21,9 +21,9 @@ def test_each_event_is_in_the_bin_of_its_instant(instants: list[float]) -> None:
         assert count == sum(int(instant / series.width) == number for instant in instants)
 
 
-def test_running_is_what_has_started_and_not_ended() -> None:
-    series = Series(1.0, started=[3, 1], ended=[1, 0, 3])
-    assert series.running() == [2, 3, 0]
+def test_the_calls_that_run_are_the_sum_of_the_changes() -> None:
+    series = Series(1.0, change=[2, 1, -3], received=[1, 0, 3, 0])
+    assert series.running() == [2, 3, 0, 0]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1_000), INSTANTS), max_size=4))
@@ -32,10 +32,10 @@ def test_merging_loses_nothing_and_keeps_the_bound(parts: list[tuple[float, list
     for shift, instants in parts:
         series = Series()
         for instant in instants:
-            series.add(series.started, instant)
+            series.add(series.change, instant)
         several.append((shift, series))
     whole = merged(several)
-    assert sum(whole.started) == sum(len(instants) for _, instants in parts)
+    assert sum(whole.change) == sum(len(instants) for _, instants in parts)
     assert whole.bins <= MAX_BINS + 1
     assert all(whole.width >= series.width for _, series in several)
 

@@ -9,5 +9,5 @@
 #     retry                          whether another attempt follows, and when
 #     queue                          the order of the output
 #     options  gate  observer        what users give
-#     statistics (histogram  samples)  verdict  snapshot  dead_letter    what users get
+#     statistics (histogram  samples)  job  verdict  snapshot  dead_letter    what users get
 #     elements  checks  notes  describe

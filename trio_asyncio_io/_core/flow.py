@@ -8,7 +8,7 @@ from typing import Any
 
 from .histogram import Durations
 from .queue import Entry, Order
-from .samples import FOLD, Sampling, histograms_of, loads_of
+from .samples import FOLD, Sampling, extreme_loads_of, histograms_of, loads_of
 from .statistics import Counters, Statistics
 from .verdict import Totals, Verdict, judge
 
@@ -298,6 +298,7 @@ class Flow:
             rested_seconds=self.rested_seconds,
             repeated_seconds=self.repeated_seconds,
             timed_out_seconds=self.timed_out_seconds,
+            **extreme_loads_of(self.sampling),
         )
 
     def _supply(self, now: float, running: float) -> Totals:

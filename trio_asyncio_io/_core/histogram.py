@@ -128,18 +128,25 @@ class Durations:
         unfolded: That list. Call `fold` before it becomes long.
     """
 
-    __slots__ = ("_counts", "_times", "add", "unfolded")
+    __slots__ = ("_counts", "_seconds", "_times", "add", "unfolded")
 
     def __init__(self, times: int = 1) -> None:
         self.unfolded: list[float] = []
         self.add: Callable[[float], None] = self.unfolded.append
         self._times = times
         self._counts: Counter[int] = Counter()
+        self._seconds = 0.0
 
     def fold(self) -> None:
         """Count the durations of the list, and clear it."""
         self._counts.update(array("H", pack(f"{len(self.unfolded)}d", *self.unfolded))[_UPPER_BITS])
+        self._seconds += sum(self.unfolded)
         self.unfolded.clear()
+
+    def sums(self) -> tuple[int, float]:
+        """The number of all durations, and their sum."""
+        self.fold()
+        return self._times * self._counts.total(), self._times * self._seconds
 
     def histogram(self) -> Histogram:
         """The histogram of all durations."""

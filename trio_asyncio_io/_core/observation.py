@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from .describe import describe
 from .groups import GroupLedger
 from .ledger import Ledger
-from .observer import Observer
+from .observer import Meter, Observer
 from .options import Options
 from .queue import CompletionOrder, Entry, InputOrder, KeyOrder, Order
 
@@ -117,7 +117,7 @@ class Observation:
 
     def follow(self, ledger: Ledger, options: Options) -> None:
         """Call the hooks after each step of this ledger from now on. Steps without a needed hook stay as they are."""
-        steps, needed = vars(ledger), self._needed()
+        steps, needed, complete = vars(ledger), self._needed(), ledger.complete
         if self._contexts is not None:
             steps["start_after_wait"] = self._then(
                 ledger.start_after_wait,
@@ -126,7 +126,10 @@ class Observation:
         for name, hooks in HOOKS.items():
             if followed := [each for each in hooks if each[0] in needed]:
                 steps[name] = self._followed(getattr(ledger, name), followed, _SUBJECTS.get(name, _its_records), ledger)
-        steps["begin_run"] = self._then(ledger.begin_run, lambda _: ("run_started", options))
+        if isinstance(self._observer, Meter):
+            steps["complete"] = self._followed_if_slow(complete, self._observer, ledger)
+        counted = self._then(ledger.begin_run, lambda _: ("run_counted", ledger.counters))
+        steps["begin_run"] = self._then(counted, lambda _: ("run_started", options))
         steps["end_run"] = self._then(
             ledger.end_run, lambda clocks: ("run_ended", ledger.statistics(), ledger.verdict(lambda: clocks))
         )
@@ -135,7 +138,7 @@ class Observation:
         """The hooks that the observer overrides, and those that these depend on."""
         overridden = {name for name, empty in getmembers(Observer, isfunction) if self._overrides(name, empty)}
         needed = overridden | {hook for hook, of_watermark in _OF_WATERMARKS.items() if of_watermark in overridden}
-        if needed & ENDS:
+        if needed & ENDS and not isinstance(self._observer, Meter):
             needed |= {"started", *ENDS}  # so that each end is reported once, also after a hook has raised
         if self._contexts is not None:
             needed |= {"started", "dequeued", "emitted"}  # between them, a record has a context
@@ -164,6 +167,15 @@ class Observation:
                 for (hook, _), of_hook in zip(hooks, of_entry, strict=True):
                     self._report(hook, entry, of_hook)
             return result
+
+        return take
+
+    def _followed_if_slow(self, complete: Callable[..., None], meter: Meter, ledger: Ledger) -> Callable[..., None]:
+        followed = self._followed(complete, [("completed", _end)], _its_records, ledger)
+
+        @wraps(complete)
+        def take(entry: Entry, results: Sequence[Any], now: float) -> None:
+            (followed if now - entry.since > meter.slow_from else complete)(entry, results, now)
 
         return take
 
@@ -220,7 +232,8 @@ def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledge
     ledger = kind(order, options.bound, options.restore, capacity=options.capacity, counts_dead_letters=counts)
     ledger.flow.group, ledger.flow.is_ordered = options.group or 0, options.mode == "ordered"
     if options.observer is not None:
-        Observation(options.observer, has_groups=options.group is not None).follow(ledger, options)
+        has_contexts = options.group is not None and not isinstance(options.observer, Meter)
+        Observation(options.observer, has_groups=has_contexts).follow(ledger, options)
     return ledger
 
 

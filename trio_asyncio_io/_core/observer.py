@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from .elements import Watermark
 
 if TYPE_CHECKING:
     from .options import Options
-    from .statistics import Statistics
+    from .statistics import Counters, Statistics
     from .verdict import Verdict
 
-__all__ = ["Observer"]
+__all__ = ["Meter", "Observer"]
 
 
 class Observer:
@@ -53,6 +54,13 @@ class Observer:
                 if seconds > 1.0:
                     print(element, "took", seconds)
     """
+
+    def run_counted(self, counters: Counters) -> None:
+        """The operator's block is being entered: `run_started` follows.
+
+        The operator counts in `counters`, under the names of `Statistics`. An observer may read it at any moment of the
+        run, such as once a second, in place of a hook for each record. It must not change it.
+        """
 
     def run_started(self, options: Options) -> None:
         """The operator's block was entered."""
@@ -113,3 +121,16 @@ class Observer:
 
     def watermark_emitted(self, sequence: int, watermark: Watermark) -> None:
         """The consumer has received the watermark."""
+
+
+class Meter(Observer):
+    """An observer that reads the operator's counters, so a record that completes costs it next to nothing.
+
+    Its `completed` is called only for the records that took longer than `slow_from`, and its `slot_freed` only for
+    those that did not complete. After a hook has raised, no end is reported.
+
+    Attributes:
+        slow_from: Seconds. It may change at any time.
+    """
+
+    slow_from: float = -inf

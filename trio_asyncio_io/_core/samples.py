@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from typing import Any
 
 from .histogram import Durations, Histogram
 from .verdict import LoadClass
 
-__all__ = ["Samples", "Sampling", "histograms_of", "loads_of"]
+__all__ = ["Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
 
 # All records are counted at first, and then one in nineteen, because that takes a twentieth of an element's time
 EXACT_RECORDS = 500
@@ -104,6 +105,24 @@ def loads_of(sampling: Sampling) -> tuple[LoadClass, ...]:
         for bits, each in enumerate(classes)
         if bits and each.count
     )
+
+
+def extreme_loads_of(sampling: Sampling) -> dict[str, Any]:
+    """The calls in the classes of low and of high loads, and their durations, by the names in `Totals`."""
+    max_load = sampling.exact.max_load
+    low, high = ((0, 0.0), (0, 0.0))
+    for each in (sampling.exact, sampling.later):
+        for bits, durations in enumerate(each.latency[1:], 1):
+            if 4 * ((1 << bits) - 1) <= max_load:
+                low = _added(low, durations)
+            elif 1 << bits >= max_load:
+                high = _added(high, durations)
+    return {"low_calls": low[0], "low_latency": low[1], "high_calls": high[0], "high_latency": high[1]}
+
+
+def _added(sums: tuple[int, float], durations: Durations) -> tuple[int, float]:
+    calls, seconds = durations.sums()
+    return sums[0] + calls, sums[1] + seconds
 
 
 def _sum(parts: Iterable[Durations]) -> Histogram:

@@ -16,7 +16,6 @@ import trio
 from .._core.describe import amount, duration, plural
 from .._core.histogram import Histogram
 from .._core.statistics import Statistics
-from .._core.verdict import Verdict
 from .charts import failures_chart, latency_chart, running_chart, throughput_chart
 from .run import Failures, Run
 
@@ -93,7 +92,7 @@ def _sections(run: Run, tasks: int, note: str, forecast: str) -> Iterator[str]:
     yield f"<h1>{escape(run.name)}</h1>"
     yield _when(run, tasks) if run.began else f"<p>{escape(note)}</p>"
     yield _cards(run)
-    yield from _section("What limited it", _verdicts(run.verdicts, "tasks" if tasks else "runs"))
+    yield from _section("What limited it", _verdicts(run, "tasks" if tasks else "runs"))
     yield from _section("Forecast", "".join(f"<p>{escape(line)}</p>" for line in forecast.splitlines()))
     yield from _section("Over time", _charts_over_time(run))
     yield from _section("Latency", _latency(run))
@@ -142,12 +141,13 @@ def _share(count: int, ended: int) -> str:
     return f"{count / ended:.2%}" if count else "0"
 
 
-def _verdicts(verdicts: list[Verdict], runs: str) -> str:
-    """The most frequent verdict, in the words of the first run that has it."""
+def _verdicts(run: Run, runs: str) -> str:
+    """The most frequent verdict, in the words of the first run that has it, and the time of all tasks."""
+    verdicts = run.verdicts
     if not verdicts:
         return ""
     [(limit, count), *_] = Counter(verdict.limit for verdict in verdicts).most_common()
-    verdict = next(each for each in verdicts if each.limit == limit)
+    verdict = run.times.account().applied_to(next(each for each in verdicts if each.limit == limit))
     note = f"So in {count} of {len(verdicts)} {runs}; this is one of them." if len(verdicts) > 1 else ""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict.sentences)
     return f'<div class="verdict">{sentences}<p><b>{escape(verdict.advice)}</b></p><p class="soft">{note}</p></div>'

@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
+from math import inf
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -21,18 +22,19 @@ from uuid import UUID
 import trio
 
 from .._core.describe import describe, duration, printable
-from .._core.elements import value_of
+from .._core.job import TaskTimes
 from .._core.notes import leaves_of, text_of
+from .._core.observer import Meter
 from .._core.options import Options
 from .._core.snapshot import Snapshot
-from .._core.statistics import Statistics
+from .._core.statistics import Counters, Statistics
 from .._core.verdict import Verdict
 from .._errors import AttemptTimeoutError
 from .display import frame_of
 from .files import Parts, replace
 from .page import page
 from .recorder import Recorder
-from .run import Run, merge
+from .run import MAX_SLOW, Run, Series, merge
 
 __all__ = ["Compared", "Report", "report"]
 
@@ -85,8 +87,11 @@ def report(
     return Report(path, title=title, values=values, forecast=forecast)
 
 
-class Report(Recorder):
+class Report(Recorder, Meter):
     """An observer that collects what a page about the run shows; see `report`.
+
+    A record that completes is not followed: its counts come from the operator's, once per bin of time. Only the slowest
+    ones are looked at, and those that fail.
 
     Attributes:
         path: The path of the page.
@@ -109,7 +114,8 @@ class Report(Recorder):
         self._forecast = forecast
         self._ended = Run(self._name)  # all operators that have ended, as one
         self._run = Run(self._name)
-        self._is_running = self._was_pickled = False
+        self._bins: Bins | None = None  # while an operator runs
+        self._was_pickled = False
 
     def __repr__(self) -> str:
         return f"<report {str(self.path)!r}>"
@@ -141,56 +147,68 @@ class Report(Recorder):
         self._was_pickled = True
         return super().__reduce__()
 
-    def of_task(self, name: str) -> Report:
+    def of_task(self, name: str, value_of: Callable[[Any], Any] | None = None) -> Report:
         """A new observer like this one, for one of many tasks. Its `write_part` writes its part of the page.
 
         Args:
             name: The name of the task.
+            value_of: Returns what the user's function gets of an element. None: the element's value.
         """
-        return self._create_copy(self._parts.path_of(name), task=f" of {name}")
+        copy = self._create_copy(self._parts.path_of(name), task=f" of {name}")
+        if value_of is not None:
+            vars(copy)["value_of"] = value_of
+        return copy
 
-    def write_part(self) -> None:
+    def write_part(self, times: TaskTimes | None = None) -> None:
         """Write the part of this task.
+
+        Args:
+            times: Those of the task. None: the page does not have the time of the tasks.
 
         Raises:
             OSError: The file cannot be written, such as when the block of the report has ended.
         """
-        replace(self.path, json.dumps(self._whole().to_json()))
+        run = self._whole()
+        run.times = times or run.times
+        replace(self.path, json.dumps(run.to_json()))
 
     # The run, and its records
 
+    def run_counted(self, counters: Counters) -> None:
+        self._counters = counters
+
     def run_started(self, options: Options) -> None:
-        if self._is_running:
+        if self._bins is not None:
             raise RuntimeError("an operator with this report is running: use one report for each")
         super().run_started(options)
-        self._is_running = True
         self._ended = self._whole()
         self._run = Run(self._name, time.time(), capacity=options.capacity, options=options_of(options))
+        self.slow_from = -inf
+        self._bins = Bins(self._run.series, self._counters, self.zero)
+        trio.lowlevel.add_instrument(self._bins)
 
     def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
-        self._is_running = False
+        assert self._bins is not None
+        trio.lowlevel.remove_instrument(self._bins)
+        self._bins.read()
+        self._bins = None
         self._run.seconds = self._seconds()
         self._run.statistics = statistics
         self._run.verdicts = [verdict]
 
-    def take_slot(self) -> None:
-        self._count(self._run.series.started)
-
-    def free_slot(self) -> None:
-        self._count(self._run.series.ended)
-
-    def emitted(self, sequence: int, element: Any) -> None:
-        self._count(self._run.series.received)
+    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._keep_slow(sequence, element, attempts, seconds, "completed")
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        self._count(self._run.series.failed)
+        self._count_failed()
         found = self._run.failures_of(type_of(error))
         found.attempts += 1
         found.keep(self._label(sequence, element), self._message(element, error))
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         super().timed_out(sequence, element, attempts, seconds)
-        self._count(self._run.series.failed)
+        self._keep_slow(sequence, element, attempts, seconds, "timed out")
+        self._count_failed()
         found = self._run.failures_of("timeout")
         found.attempts += 1
         found.records += 1
@@ -198,14 +216,15 @@ class Report(Recorder):
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
         if sequence not in self._late:
+            self._keep_slow(sequence, element, attempts, seconds, "failed")
             found = self._run.failures_of(type_of(error))
             found.records += 1
             found.keep(self._label(sequence, element), self._message(element, error))
-        super().failed(sequence, element, attempts, seconds, error)
 
-    def end(self, sequence: int, element: Any, outcome: str, attempts: int, seconds: float, *, error: str = "") -> None:
-        if outcome != "cancelled":
-            self._run.keep_slow(seconds, lambda: self._label(sequence, element), attempts, outcome)
+    def _keep_slow(self, sequence: int, element: Any, attempts: int, seconds: float, outcome: str) -> None:
+        self._run.keep_slow(seconds, lambda: self._label(sequence, element), attempts, outcome)
+        if len(self._run.slowest) == MAX_SLOW:
+            self.slow_from = self._run.slowest[0].seconds
 
     def _compared(self, run: Run) -> str:
         """What the forecast says about the run, or why it says nothing. Empty: there is no forecast, or no run."""
@@ -223,14 +242,14 @@ class Report(Recorder):
     def _seconds(self) -> float:
         return trio.current_time() - self.zero
 
-    def _count(self, counts: list[int]) -> None:
-        self._run.series.add(counts, self._seconds())
+    def _count_failed(self) -> None:
+        self._run.series.add(self._run.series.failed, self._seconds())
 
     def _label(self, sequence: int, element: Any) -> str:
         return self.describe(element) or f"record {sequence:,}{self._task}"
 
     def _message(self, element: Any, error: Exception) -> Callable[[], str]:
-        return lambda: message_of(error, value_of(element), values=self._values)
+        return lambda: message_of(error, self.value_of(element), values=self._values)
 
     def _why_no_tasks(self) -> str:
         if not self._was_pickled:
@@ -239,6 +258,42 @@ class Report(Recorder):
             "No Spark task has written its part. Run the action inside the block of the report, and use a path in a "
             "directory that all executors reach."
         )
+
+
+class Bins(trio.abc.Instrument):
+    """Reads an operator's counters once per bin of time.
+
+    When a bin has ended, what has changed since the previous reading happened in the passes of Trio's scheduler up to
+    the latest one, so it counts at the time of that pass.
+
+    Args:
+        series: What to add to.
+        counters: The operator's.
+        zero: The instant at which its run started.
+    """
+
+    def __init__(self, series: Series, counters: Counters, zero: float) -> None:
+        self._series = series
+        self._counters = counters
+        self._zero = self._latest = self._bin_end = zero
+        self._running = self._emitted = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        """A pass begins."""
+        now = trio.current_time()
+        if now >= self._bin_end:
+            self.read()
+            width = self._series.width
+            self._bin_end = self._zero + (int((now - self._zero) / width) + 1) * width
+        self._latest = now
+
+    def read(self) -> None:
+        """Add what has changed since the previous reading."""
+        series, seconds = self._series, self._latest - self._zero
+        running, emitted = self._counters.running, self._counters.emitted
+        series.add(series.change, seconds, running - self._running)
+        series.add(series.received, seconds, emitted - self._emitted)
+        self._running, self._emitted = running, emitted
 
 
 def _end_of(error: BaseException | None) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from .._core.histogram import Histogram
+from .._core.job import TaskTimes
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
 
@@ -22,27 +24,27 @@ FINEST = 2**-7
 
 @dataclass
 class Series:
-    """The number of starts, ends, outputs and failed calls in each bin of time.
+    """What happened in each bin of time.
 
     Args:
         width: The width of a bin, in seconds: a power of two.
-        started, ended, received, failed: By bin, from the beginning of the run.
+        change: By bin, from the beginning of the run: how many more calls ran at its end than at its beginning.
+        received, failed: The same for outputs that were received, and for calls that failed.
     """
 
     width: float = FINEST
-    started: list[int] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
+    change: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
 
-    def add(self, counts: list[int], seconds: float) -> None:
-        """Count one event, which happened this long after the beginning of the run."""
+    def add(self, counts: list[int], seconds: float, number: int = 1) -> None:
+        """Add a number of events, which happened this long after the beginning of the run."""
         while seconds >= MAX_BINS * self.width:
             self.coarsen()
-        number = int(seconds / self.width)
-        if number >= len(counts):
-            counts.extend([0] * (number + 1 - len(counts)))
-        counts[number] += 1
+        position = int(seconds / self.width)
+        if position >= len(counts):
+            counts.extend([0] * (position + 1 - len(counts)))
+        counts[position] += number
 
     def coarsen(self) -> None:
         """Double the width of the bins."""
@@ -60,16 +62,12 @@ class Series:
         return [count / self.width for count in self._padded(counts)]
 
     def running(self) -> list[int]:
-        """Invocations that run at the end of each bin."""
-        total, totals = 0, []
-        for started, ended in zip(self._padded(self.started), self._padded(self.ended), strict=True):
-            total += started - ended
-            totals.append(total)
-        return totals
+        """Calls that run at the end of each bin."""
+        return list(accumulate(self._padded(self.change)))
 
     def lists(self) -> tuple[list[int], ...]:
         """All counts, in an order that is always the same."""
-        return self.started, self.ended, self.received, self.failed
+        return self.change, self.received, self.failed
 
     def _padded(self, counts: list[int]) -> list[int]:
         return counts + [0] * (self.bins - len(counts))
@@ -154,11 +152,12 @@ class Run:
         end: How its block ended: "completed", "cancelled", or "failed: " and the type; empty: not known.
         capacity: The capacity, if it is known and there is one operator.
         options: Names and values of the options of the operator.
-        series: Starts, ends and outputs over time.
+        series: Calls in flight, outputs and failed calls over time.
         failures: By type of exception. A timeout is one.
         slowest: The slowest records, in ascending order.
         statistics: The last statistics.
         verdicts: One for each operator, which are many in a Spark query.
+        times: Where the time of the tasks of a Spark query went.
     """
 
     name: str
@@ -172,6 +171,7 @@ class Run:
     slowest: list[SlowRecord] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
     verdicts: list[Verdict] = field(default_factory=list)
+    times: TaskTimes = field(default_factory=TaskTimes)
 
     def failures_of(self, kind: str) -> Failures:
         """The failures of this type, to be counted."""
@@ -206,6 +206,7 @@ class Run:
                 "slowest": [SlowRecord(**each) for each in values["slowest"]],
                 "statistics": Statistics(**statistics),
                 "verdicts": [Verdict(**{**each, "sentences": tuple(each["sentences"])}) for each in values["verdicts"]],
+                "times": TaskTimes(**values["times"]),
             }
         )
 
@@ -226,6 +227,7 @@ def merge(name: str, runs: Iterable[Run]) -> Run:
         slowest=sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
         statistics=sum((run.statistics for run in runs), Statistics()),
         verdicts=[verdict for run in runs for verdict in run.verdicts],
+        times=sum((run.times for run in runs), TaskTimes()),
     )
     for run in runs:
         for kind, found in run.failures.items():

@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for a slot", "w
 MAX_SPANS = 40
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class GroupCall:
     """A call that several records share, with their slot.
 
@@ -28,17 +28,6 @@ class GroupCall:
     """
 
     records: int
-    _in_slot: int = 0
-
-    def enter(self) -> bool:
-        """A record gets the slot. Returns whether it is the first one."""
-        self._in_slot += 1
-        return self._in_slot == 1
-
-    def leave(self) -> bool:
-        """A record leaves the slot. Returns whether it is the last one."""
-        self._in_slot -= 1
-        return self._in_slot == 0
 
 
 @dataclass(eq=False, slots=True)

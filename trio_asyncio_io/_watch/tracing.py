@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -69,6 +70,8 @@ class TraceRecorder(Recorder):
         super().__init__(path, name, values=values, create_copy=create_copy)
         self._recording = Recording(self._name, Sample(every, max_records), Sample(every, max_records))
         self._has_run = self._reads_wall_clock = False
+        self._in_slot: set[int] = set()
+        self._group_calls: dict[int, GroupCall] = {}  # by sequence, of the records that have or get a slot
 
     def __enter__(self) -> Self:
         return self
@@ -128,9 +131,16 @@ class TraceRecorder(Recorder):
     def waits_for_slot(self, sequence: int, element: Any) -> None:
         self._begin(sequence, "wait for a slot")
 
-    def enter_slot(self, sequence: int, call: GroupCall | None) -> None:
+    def grouped(self, sequences: Sequence[int]) -> None:
+        self._group_calls |= dict.fromkeys(sequences, GroupCall(len(sequences)))
+
+    def started(self, sequence: int, element: Any) -> None:
+        self._in_slot.add(sequence)
         if (record := self._record(sequence)) is not None:
-            record.enter_slot(self._recording.last, call)
+            record.enter_slot(self._recording.last, self._group_calls.get(sequence))
+
+    def retried(self, sequence: int, element: Any, attempt: int) -> None:
+        self.started(sequence, element)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         if (record := self._record(sequence)) is not None:
@@ -139,10 +149,20 @@ class TraceRecorder(Recorder):
     def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
         if (record := self._record(sequence)) is not None:
             record.end(self._recording.last, "gave a result that is retried")
-        super().backing_off(sequence, element, attempt, seconds)
+        self._leave_slot(sequence)
         self._begin(sequence, "backoff")
 
-    def end(self, sequence: int, element: Any, outcome: str, attempts: int, seconds: float, *, error: str = "") -> None:
+    def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._end(sequence, "completed", attempts)
+
+    def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._end(sequence, "timed out", attempts)
+        super().timed_out(sequence, element, attempts, seconds)
+
+    def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
+        self._end(sequence, "cancelled", attempts)
+
+    def _end(self, sequence: int, outcome: str, attempts: int, error: str = "") -> None:
         if (record := self._record(sequence)) is not None:
             if attempts < record.attempts:
                 record.refuse()
@@ -152,17 +172,24 @@ class TraceRecorder(Recorder):
                 record.begin("handler", "on_timeout", self._recording.last)
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        super().failed(sequence, element, attempts, seconds, error)
+        if sequence not in self._in_slot:  # a gate has refused its retry, so the slot is for its handler
+            self.started(sequence, element)
+        if sequence not in self._late:
+            self._end(sequence, "failed", attempts, type(error).__name__)
         if (record := self._record(sequence)) is not None:
             record.end(self._recording.last, "failed", type(error).__name__)  # on_timeout, if that has raised
             record.begin("handler", "on_error", self._recording.last)
 
-    def leave_slot(self, sequence: int) -> None:
+    def _leave_slot(self, sequence: int) -> None:
+        self._in_slot.discard(sequence)
+        self._group_calls.pop(sequence, None)
         if (record := self._record(sequence)) is not None:
             record.leave_slot(self._recording.last)
 
     def slot_freed(self, sequence: int, element: Any) -> None:
         super().slot_freed(sequence, element)
+        if sequence in self._in_slot:
+            self._leave_slot(sequence)
         if (record := self._record(sequence)) is not None:
             record.freed = self._recording.last
 

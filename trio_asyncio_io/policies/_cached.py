@@ -5,28 +5,20 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import trio
 
-from .._calls import answer_from_cache
+from .._calls import FromCache
 from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
 from .._errors import copied
 from ._policy import Policy, RunChange, Wrapped
 
-__all__ = ["Lifetime", "cached", "from_cache", "hit", "is_none"]
+__all__ = ["Lifetime", "cached", "from_cache", "is_none"]
 
-from_cache: ContextVar[bool] = ContextVar("trio_asyncio_io.policies.from_cache", default=False)
-"""Whether `cached` or `persistent` answered the call in this context. Set it to False before the call, and read it
-after. A call that several elements share runs in a context of its own, so a hit inside it is not visible here."""
-
-
-def hit() -> None:
-    """The call in this context is answered from a cache."""
-    from_cache.set(True)
-    answer_from_cache()
+from_cache = FromCache()
+"""Whether a cache has answered the present call: `from_cache.get()` after it."""
 
 
 def is_none(result: Any) -> bool:
@@ -72,7 +64,7 @@ class Lifetime:
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that would take three times as long to create
 class _Entry(Generic[R]):
     """A cached result or exception, valid until an instant on Trio's clock."""
 
@@ -139,15 +131,17 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         self.misses = 0
         self._entries: OrderedDict[Hashable, _Entry[R]] = OrderedDict()
         self._run_change = RunChange()
+        self._has_instants = min(ttl, self._lifetime.negative_seconds) < math.inf
 
     async def invoke(self, *arguments: Any) -> R:
         """The cached result of this key, or that of a new call."""
         key = self.key_of(arguments)
-        self._drop_instants_of_another_run()
+        if self._has_instants:
+            self._drop_instants_of_another_run()
         entry = self._entries.get(key)
-        if entry is not None and trio.current_time() < entry.expires:
+        if entry is not None and (entry.expires == math.inf or trio.current_time() < entry.expires):
             self.hits += 1
-            hit()
+            from_cache.set(True)
             self._entries.move_to_end(key)
             return entry.outcome()
         self.misses += 1
@@ -162,8 +156,11 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
     def _store(self, key: Hashable, result: R | None, error: Exception | None, seconds: float) -> None:
         if not seconds:
             return
-        self._drop_instants_of_another_run()
-        self._entries[key] = _Entry(result, error, trio.current_time() + seconds)
+        expires = math.inf
+        if seconds < math.inf:
+            self._drop_instants_of_another_run()
+            expires = trio.current_time() + seconds
+        self._entries[key] = _Entry(result, error, expires)
         self._entries.move_to_end(key)
         if len(self._entries) > self._size:
             self._entries.popitem(last=False)

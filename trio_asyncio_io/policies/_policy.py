@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeAlias, TypeVar
@@ -43,9 +43,9 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
     def __reduce__(self) -> Any:
         return _recreate, (type(self), self.function, self._options)
 
-    async def __call__(self, *arguments: Any) -> R:
+    def __call__(self, *arguments: Any) -> Coroutine[Any, Any, R]:
         """The same as `invoke`, so that a policy is a callable too."""
-        return await self.invoke(*arguments)
+        return self.invoke(*arguments)
 
     async def open(self) -> None:
         """Open the inner function, unless another operator has opened it. Waits while another operator does so."""
@@ -71,6 +71,8 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
         Raises:
             TypeError: The arguments are not hashable, and the policy needs a `key`.
         """
+        if self._key is None and len(arguments) == 1 and type(arguments[0]) is str:
+            return arguments[0]  # the most frequent case, without a tuple. No key of other arguments is a text
         key = arguments if self._key is None else self._key(*arguments)
         try:
             hash(key)

@@ -16,7 +16,7 @@ from .._sent.settings import Enrichment, Flatten, Mode
 from .._spark_thread.conversion import RowConversion
 from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
 from .memo import as_memo, check_memo, enriched_with_memo
-from .metrics import check_metrics, gate_classes, observed
+from .metrics import check_metrics, observed
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
 from .stateful_query import check_carry_over, enriched_with_carry_over
@@ -75,7 +75,7 @@ def enriched(
         with_results = enriched_with_memo(plan, memo)
     else:
         with_results = plan.source.mapInArrow(_row_task(plan.enrichment), plan.schema)
-    return with_results if metrics is None else observed(with_results, metrics, gate_classes(settings))
+    return with_results if metrics is None else observed(with_results, metrics, settings)
 
 
 def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:

@@ -4,41 +4,52 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from trio_asyncio_io import ElementTimeoutError, Statistics, Totals, Verdict
-from trio_asyncio_io.embedding import Summary, duration, gates_and_hedges
+from trio_asyncio_io import Statistics, Totals, Verdict
+from trio_asyncio_io.embedding import Summary, TaskTimes, duration, gates_and_hedges
 from trio_asyncio_io.gates import PerKey
 
 from .._sent.cluster_rate import SOURCE_AWAY
-from .._sent.column_types import METRICS_COLUMN
+from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS
 from .._sent.settings import Settings
 
-__all__ = ["SUMS", "called_rows", "check_metrics", "explain", "gate_classes", "observed", "observed_sums", "summary"]
+__all__ = ["SUMS", "called_rows", "check_metrics", "explain", "observed", "observed_sums", "summary", "verdict_of"]
 
 # Rank error of Spark's quantile sketch: one row in this many
 SKETCH_ACCURACY = 10_000
 
-SUMS = frozenset({"rows", "calls", "retried", "failed", "timed_out", "cached", "seconds", "slowest"})
+COUNTS = ("rows", "calls", "retried", "failed", "timed_out", "cached")
+SUMS = frozenset({*COUNTS, "seconds", "slowest"})
 
 # A sum that only `explain` reads: the totals as JSON. Spark cuts off the text of a plan at more than 25 metrics, or
 # arguments of one function, and warns of it.
 TOTALS = "explain"
 ARGUMENTS = 24
 KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
-NUMBERS = [each for each in fields(Totals) if each.type in KINDS]
 BY_GATE = "seconds_by_gate."  # followed by the label of a gate
+OF_TASKS = "tasks."
 REFUSAL = "refusal"
 
-SCOPE = (
-    "Each task has its own operator and capacity. Only the time from a task's first call to its last is included, of "
-    "tasks whose rows reached the driver."
+# The numbers of `Totals` that are 0 without an option
+OF_GATES = frozenset({"gated", "gate_wait_seconds", "refused", "throttled"})
+OF_GROUPS = frozenset({"group", "groups", "grouped", "group_wait_seconds"})
+OF_RETRIES = frozenset({"repeated_seconds", "rested_seconds", "retried", "retries", "retries_denied"})
+OF_KEYS = frozenset({"keyed"})
+# Those that `explain` does not read
+UNREAD = frozenset(
+    {
+        *("emitted", "skipped", "dead_lettered", "cancelled", "buffered", "at_gate", "peak_buffered"),
+        "slot_wait_seconds",
+    }
 )
+
+SCOPE = "Each task has its own operator and capacity. Included are tasks whose rows reached the driver."
 # Where the words for Spark differ from those for one operator
 ADVICE = {
     "consumer": "Spark reads the results too slowly. Make what follows in the same stage faster, or use more tasks.",
@@ -61,13 +72,9 @@ def check_metrics(metrics: Any) -> None:
         raise TypeError(f"metrics must be a name or a pyspark.sql.Observation, got {metrics!r}")
 
 
-def observed(df: DataFrame, metrics: Any, gates: Iterable[str]) -> DataFrame:
-    """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name.
-
-    Args:
-        gates: The labels of the gates that its calls may wait for.
-    """
-    return df.observe(metrics, *_sums(gates)).drop(METRICS_COLUMN)
+def observed(df: DataFrame, metrics: Any, settings: Settings) -> DataFrame:
+    """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name."""
+    return df.observe(metrics, *_sums(settings)).drop(METRICS_COLUMN)
 
 
 def gate_classes(settings: Settings) -> list[str]:
@@ -91,8 +98,8 @@ def summary(metrics: Any) -> Summary:
         >>> summary(counts | dict(seconds=0.9, slowest=0.5)).split(", ")[3:6]
         ['1 failed', '0 timed out', '1 from a cache']
 
-    Metrics that Spark has observed also have `p50`, `p95` and `p99`, which the line then ends with. With gates, the
-    line also has what `trio_asyncio_io.embedding.gates_and_hedges` returns.
+    Metrics that Spark has observed also have percentiles, with which the line then ends. With gates, the line also
+    has what `trio_asyncio_io.embedding.gates_and_hedges` returns.
     """
     sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     counts = [
@@ -112,8 +119,9 @@ def summary(metrics: Any) -> Summary:
 def explain(metrics: Any, name: str | None = None) -> Verdict:
     """What limited the calls of a query, and what to change. For what `metrics=` has observed.
 
-    The numbers of all tasks are added. They are those of the rows that reached the driver, from each task's first call
-    to its last: what Spark does before and after is not included, nor are tasks that Spark retried.
+    The numbers of all tasks are added, without tasks that Spark retried. One sentence divides the time of the workers
+    from the first task of each to the end of the last task: starts of tasks, work, tails, gaps between tasks, and the
+    time without a task.
 
     Args:
         metrics: The `Observation` that was passed as `metrics=`, after an action; a streaming query, whose recent
@@ -133,15 +141,25 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
         print(explain(seen))
     """
     if hasattr(metrics, "recentProgress"):
-        totals = sum(map(_totals, _micro_batches(metrics, name)), Totals())
+        observed = [(_totals(sums), TaskTimes()) for sums in _micro_batches(metrics, name)]
     else:
-        totals = _totals(observed_sums(metrics.get if _is_observation(metrics) else metrics))
+        sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
+        observed = [(_totals(sums), _times_of(json.loads(sums[TOTALS])))]
+    return verdict_of(
+        sum((totals for totals, _ in observed), Totals()), sum((times for _, times in observed), TaskTimes())
+    )
+
+
+def verdict_of(totals: Totals, times: TaskTimes) -> Verdict:
+    """What limited the calls of tasks, and what to change in the calls and in the tasks."""
     verdict = totals.explain()
-    sentences = (*verdict.sentences, SCOPE) if verdict.limit != "unknown" else verdict.sentences
+    if verdict.limit == "unknown":
+        return verdict
     away = totals.seconds_by_gate.get(SOURCE_AWAY, 0.0)
     is_away = verdict.limit == "gate" and 2 * away >= sum(totals.seconds_by_gate.values())
     advice = CHECK_SOURCE if is_away else ADVICE.get(verdict.limit, verdict.advice)
-    return replace(verdict, sentences=sentences, advice=advice)
+    verdict = times.account().applied_to(replace(verdict, advice=advice))
+    return replace(verdict, sentences=(*verdict.sentences, SCOPE))
 
 
 def called_rows(metrics: Any, group: int) -> Statistics:
@@ -189,10 +207,21 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
 
 def _totals_of(values: Mapping[str, Any]) -> Totals:
     """The totals from what `_merged` has written. Numbers that it lacks are 0."""
-    numbers = {each.name: KINDS[each.type](values[each.name]) for each in NUMBERS if each.name in values}
+    numbers = _numbers(Totals, values)
     waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
     by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
     return Totals(**numbers, seconds_by_gate=by_gate, refusal=values.get(REFUSAL, ""))
+
+
+def _times_of(values: Mapping[str, Any]) -> TaskTimes:
+    """The times of the tasks, from what `_merged` has written."""
+    found = {name.removeprefix(OF_TASKS): each for name, each in values.items() if name.startswith(OF_TASKS)}
+    return TaskTimes(**_numbers(TaskTimes, found))
+
+
+def _numbers(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = [each for each in fields(kind) if each.type in KINDS]
+    return {each.name: KINDS[each.type](values[each.name]) for each in numbers if each.name in values}
 
 
 def observed_sums(observed: Any) -> Mapping[str, Any]:
@@ -209,45 +238,51 @@ def _is_observation(value: object) -> bool:
     return isinstance(value, Observation) or (remote is not None and isinstance(value, remote.Observation))
 
 
-def _sums(gates: Iterable[str]) -> list[Column]:
-    row = F.col(METRICS_COLUMN)
-    timed_out = row["error"] == ElementTimeoutError.__name__
-    return [
-        F.count(row).alias("rows"),
-        _sum(row["attempts"]).alias("calls"),
-        _sum(F.greatest(row["attempts"] - 1, F.lit(0))).alias("retried"),
-        _sum(row["error"].isNotNull().cast("int")).alias("failed"),
-        _sum(timed_out.cast("int")).alias("timed_out"),
-        _sum(row["cached"].cast("int")).alias("cached"),
-        _sum(row["seconds"]).alias("seconds"),
-        F.coalesce(F.max(row["seconds"]), F.lit(0.0)).alias("slowest"),
-        *(_percentile(row["seconds"], share).alias(name) for name, share in PERCENTILES.items()),
-        _merged(row["totals"], gates).alias(TOTALS),
-    ]
+def _sums(settings: Settings) -> list[Column]:
+    sums = [_merged(f"rows.{name}").cast("long").alias(name) for name in COUNTS]
+    times = [_merged(f"rows.{name}").alias(name) for name in ("seconds", "slowest")]
+    shares = F.array(*map(F.lit, PERCENTILES.values()))
+    found = F.percentile_approx(F.col(METRICS_COLUMN)["seconds"], shares, SKETCH_ACCURACY)
+    percentiles = [F.coalesce(found[place], F.lit(0.0)).alias(name) for place, name in enumerate(PERCENTILES)]
+    return [*sums, *times, *percentiles, _totals_column(settings).alias(TOTALS)]
 
 
-def _merged(totals: Column, gates: Iterable[str]) -> Column:
-    """The totals of all tasks, as a JSON object: by name, and the waits for each gate by its label.
+def _totals_column(settings: Settings) -> Column:
+    """The totals and times of all tasks, as a JSON object: by name, and the waits for each gate by its label.
 
     Not with `to_json`: several threads of Spark may read the metrics of a query, and its generator is for one.
     """
-    merged = {each.name: _merge(each.name)(totals[each.name]) for each in NUMBERS}
-    by_gate = {BY_GATE + gate: _merge(gate)(totals["seconds_by_gate"][gate]) for gate in gates}
-    refusal = {REFUSAL: F.coalesce(F.max(totals[REFUSAL]), F.lit('""'))}  # JSON already
-    columns = merged | by_gate | refusal
+    row, gates = F.col(METRICS_COLUMN), gate_classes(settings)
+    columns = {name.removeprefix("totals."): _merged(name).cast("string") for name in _needed(settings)}
+    for gate in gates:
+        waits = F.coalesce(F.sum(row["seconds_by_gate"][gate]), F.lit(0.0))
+        columns[BY_GATE + gate] = waits.cast("string")
+    if gates:
+        columns[REFUSAL] = F.coalesce(F.max(row[REFUSAL]), F.lit('""'))  # JSON already
     pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in columns.items()]
     parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
     return F.concat(F.lit("{"), F.concat_ws(", ", *(F.concat_ws(", ", *part) for part in parts)), F.lit("}"))
 
 
-def _merge(name: str) -> Callable[[Column], Column]:
-    merge = F.max if name in Totals.HIGHEST else F.sum
-    return lambda column: F.coalesce(merge(column).cast("double"), F.lit(0.0)).cast("string")
+def _needed(settings: Settings) -> list[str]:
+    """The names of the numbers of tasks that may differ from 0 with these settings."""
+    options = settings.options
+    missing = {
+        UNREAD: True,
+        OF_GATES: not gate_classes(settings),
+        OF_GROUPS: options.group is None,
+        OF_RETRIES: options.retry is None,
+        OF_KEYS: options.mode != "keyed",
+    }
+    without = {f"totals.{name}" for names, is_missing in missing.items() if is_missing for name in names}
+    return [name for name in NUMBERS if not name.startswith("rows.") and name not in without]
 
 
-def _percentile(column: Column, share: float) -> Column:
-    return F.coalesce(F.percentile_approx(column, share, SKETCH_ACCURACY), F.lit(0.0))
-
-
-def _sum(column: Column) -> Column:
-    return F.coalesce(F.sum(column), F.lit(0))
+def _merged(name: str) -> Column:
+    """One of `NUMBERS` over all rows: its sum, or its highest or lowest value."""
+    number = F.col(METRICS_COLUMN)["numbers"][NUMBERS[name]]
+    if name in LOWEST:
+        merged = F.min(F.when(number > 0, number))
+    else:
+        merged = F.max(number) if name in HIGHEST else F.sum(number)
+    return F.coalesce(merged, F.lit(0.0))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -15,7 +13,6 @@ from pyspark.sql.types import (
     DataType,
     DoubleType,
     IntegerType,
-    LongType,
     MapType,
     StringType,
     StructField,
@@ -23,19 +20,16 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from trio_asyncio_io import Totals
-
 from .._exceptions import type_name
 from .._spark_version import arrow_type_in_utc
+from .metrics import METRICS_COLUMN, METRICS_TYPE, MetricsColumn
 from .row import Row
 from .settings import Settings
 
 __all__ = [
     "ERROR_TYPE",
     "METADATA_TYPE",
-    "METRICS_COLUMN",
     "ExtraColumn",
-    "MetricsColumn",
     "arrow_type",
     "error_array",
     "extra_columns",
@@ -62,16 +56,7 @@ METADATA_TYPE = StructType(
         StructField("settled_weight", DoubleType()),
     ]
 )
-TYPES = {
-    "int": LongType(),
-    "float": DoubleType(),
-    "str": StringType(),
-    "Mapping[str, float]": MapType(StringType(), DoubleType()),
-}
-TOTALS_TYPE = StructType([StructField(each.name, TYPES[str(each.type)]) for each in fields(Totals)])
-METRICS_TYPE = StructType([*METADATA_TYPE.fields, StructField("totals", TOTALS_TYPE)])
 ERROR_COLUMN = "error"
-METRICS_COLUMN = "__udfs_metrics"
 
 
 def plan_type(kind: DataType) -> DataType:
@@ -100,7 +85,6 @@ def arrow_type(kind: DataType) -> pa.DataType:
 # Created once: a chunk may have only a few rows
 ERROR_ARROW_TYPE = arrow_type(ERROR_TYPE)
 METADATA_ARROW_TYPE = arrow_type(METADATA_TYPE)
-METRICS_ARROW_TYPE = arrow_type(METRICS_TYPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,52 +136,3 @@ def _metadata_fields(rows: Sequence[Row]) -> list[pa.Array]:
         [row.weights and row.weights[1] for row in rows],
     )
     return [pa.array(each, type=field.type) for each, field in zip(values, METADATA_ARROW_TYPE, strict=True)]
-
-
-class MetricsColumn:
-    """The column to sum up: the metadata of each row and, once per chunk, what was added to the totals of the task.
-
-    The totals are those of the whole task, so rows that are left out or reordered change no sum but the last.
-    """
-
-    def __init__(self) -> None:
-        self._reported = Totals()
-        self._latest = Totals()
-        self._last: tuple[int, int] | None = None  # the outputs of one row may be in two arrays
-
-    def array(self, rows: Sequence[Row]) -> pa.Array:
-        """The values: null for all outputs of a row but the first, so that each row counts once."""
-        totals: dict[int, dict[str, Any]] = {}  # by position
-        is_repeated = []
-        for position, row in enumerate(rows):
-            place = (row.batch, row.index)
-            is_repeated.append(place == self._last)
-            if place != self._last and (added := self._totals_of(row)):
-                totals[position] = added
-            self._last = place
-        return pa.StructArray.from_arrays(
-            [*_metadata_fields(rows), _sparse(totals, len(rows), METRICS_ARROW_TYPE.field("totals").type)],
-            fields=list(METRICS_ARROW_TYPE),
-            mask=pa.array(is_repeated, type=pa.bool_()),
-        )
-
-    def _totals_of(self, row: Row) -> dict[str, Any] | None:
-        """The totals since the previous report. None: nothing was added."""
-        self._latest = getattr(row, "totals", self._latest)
-        if self._latest is self._reported:
-            return None
-        added, self._reported = self._latest - self._reported, self._latest
-        return {
-            **asdict(added),
-            "seconds_by_gate": list(added.seconds_by_gate.items()),
-            "refusal": json.dumps(added.refusal),  # as `_plan.metrics` needs it
-        }
-
-
-def _sparse(values: Mapping[int, Any], size: int, kind: pa.DataType) -> pa.Array:
-    """These values by position, which ascend, between nulls. Arrow creates nulls faster than it reads them."""
-    parts, end = [], 0
-    for position, value in values.items():
-        parts += [pa.nulls(position - end, kind), pa.array([value], kind)]
-        end = position + 1
-    return pa.concat_arrays([*parts, pa.nulls(size - end, kind)])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trio_asyncio_io import Totals
-from trio_asyncio_io.embedding import describe
+from trio_asyncio_io import StreamRecord, Totals
+from trio_asyncio_io.embedding import TaskTimes, describe
 
 from .._exceptions import message_of, type_name
 
-__all__ = ["Failure", "Row", "SecretRow"]
+__all__ = ["Failure", "Row", "SecretRow", "inputs_of"]
 
 
 @dataclass(slots=True, eq=False)
@@ -56,8 +56,8 @@ class Row:
         weights: What its calls weighed, estimated and settled; None where no column or no gate weighs them.
         cached: Whether the result came from a cache. False where no column reports it.
         replaced: Whether the result is that of `on_timeout`.
-        totals: With metrics, in the first row of a chunk: where the time of the task's calls had gone by then. Not set
-            in other rows.
+        totals: With metrics, in the first rows of some chunks: where the time of the task's calls, and of the task, had
+            gone by then; else None.
     """
 
     __slots__ = (
@@ -80,7 +80,6 @@ class Row:
     )
 
     shows_values: ClassVar[bool] = True
-    totals: Totals
 
     def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, nbytes: int = 0) -> None:
         self.inputs = inputs
@@ -98,6 +97,7 @@ class Row:
         self.failure: Failure | None = None
         self.cached = False
         self.replaced = False
+        self.totals: tuple[Totals, TaskTimes] | None = None
 
     def __repr__(self) -> str:
         return f"row ({', '.join(map(describe, self.inputs))})"
@@ -111,3 +111,8 @@ class SecretRow(Row):
 
     def __repr__(self) -> str:
         return f"row {self.index} of Arrow batch {self.batch}"
+
+
+def inputs_of(element: Row | StreamRecord[Row]) -> tuple[Any, ...]:
+    """The input values of an element of the operator."""
+    return (element.value if isinstance(element, StreamRecord) else element).inputs

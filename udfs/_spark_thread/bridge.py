@@ -17,8 +17,9 @@ from .._pyspark_worker import WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .._trio_thread.recorded import Record
+from .._trio_thread.task_clock import TaskClock
 from .._trio_thread.task_operator import TaskOperator
-from .task_log import TaskLog, with_observer_of_task, write_file_of_task
+from .task_log import TaskLog, stage_of_task, with_observer_of_task, write_file_of_task
 
 __all__ = ["Budget", "TaskCalls", "enrich"]
 
@@ -72,10 +73,11 @@ def enrich(
         HangUpError: Spark has closed the connection.
     """
     task: TaskCalls | None = None
+    clock = TaskClock(stage_of_task())
     try:
         for rows in batches:
             if rows:
-                task = task or TaskCalls(settings, budget)
+                task = task or TaskCalls(settings, budget, clock=clock)
                 task.send(rows)
             if task is not None:
                 yield from task.chunks_until(settings.options.bound)
@@ -97,9 +99,16 @@ class TaskCalls:
         record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
             out. It also gets those that do not come out, because the calls were stopped or another row failed. What it
             raises fails the task.
+        clock: The clock of the task; None: it begins now.
     """
 
-    def __init__(self, settings: Settings, budget: Budget | None = None, record: Record | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        budget: Budget | None = None,
+        record: Record | None = None,
+        clock: TaskClock | None = None,
+    ) -> None:
         self._settings = with_observer_of_task(settings)
         self._budget = budget or Budget()
         self._unfinished = 0  # rows sent to the loop and not yet received from it
@@ -108,7 +117,13 @@ class TaskCalls:
         self._log = TaskLog(settings.function.name)
         self._connection = WorkerConnection.of_task()
         self._writing = Stopwatch()
-        self._operator = TaskOperator(self._settings, self._connection.socket, record, lambda: self._writing.seconds)
+        self._operator = TaskOperator(
+            self._settings,
+            self._connection.socket,
+            record,
+            lambda: self._writing.seconds,
+            clock or TaskClock(stage_of_task()),
+        )
 
     def send(self, rows: list[Row]) -> None:
         """Send the rows of a batch to the loop."""
@@ -129,7 +144,7 @@ class TaskCalls:
             has_ended = operator.has_ended.wait(STOP_SECONDS)
             self._log.write(operator.statistics, operator.calls)
             if has_ended:  # otherwise the recorder may still be in use
-                write_file_of_task(self._settings)
+                write_file_of_task(self._settings, operator.times)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
         """The chunks that are ready, and more until fewer than `bound` rows are unfinished.

@@ -139,15 +139,24 @@ def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
     inner = [
         (each.name, _inner(each.dataType, zone, f"{path}.{each.name}", nullable=each.nullable)) for each in kind.fields
     ]
-
+    changing = [(name, each) for name, each in inner if each is not None]
     expected = frozenset(names)
 
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        is_exact = type(value) is dict and value.keys() == expected  # most are: a check for a mapping takes longer
-        found = value if is_exact else fields_of(value, names)
-        return {name: found[name] if each is None else each(found[name]) for name, each in inner}
+        if type(value) is dict and value.keys() == expected:  # most are: a check for a mapping takes longer
+            found = value
+        else:
+            fields = fields_of(value, names)
+            found = {name: fields[name] for name in names}
+        for name, each in changing:
+            before = found[name]
+            if (after := each(before)) is not before:
+                if found is value:  # the user's own dict, perhaps in a cache
+                    found = dict(value)
+                found[name] = after
+        return found
 
     return convert
 

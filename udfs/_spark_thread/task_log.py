@@ -14,13 +14,15 @@ from dataclasses import replace
 from pyspark import TaskContext
 
 from trio_asyncio_io import Statistics
+from trio_asyncio_io.embedding import TaskTimes
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.report import Report
 from trio_asyncio_io.trace import TraceRecorder
 
+from .._sent.row import inputs_of
 from .._sent.settings import Settings
 
-__all__ = ["TaskLog", "with_observer_of_task", "write_file_of_task"]
+__all__ = ["TaskLog", "stage_of_task", "with_observer_of_task", "write_file_of_task"]
 
 LEVEL = "UDFS_LOG_LEVEL"
 IN_SPARKS_LOG = "PYSPARK_SPARK_SESSION_UUID"  # Spark sets it in workers whose logging it collects
@@ -69,6 +71,12 @@ def place_of_task() -> str:
     return f", {micro_batch}stage {stage}, partition {partition}, attempt {attempt}"
 
 
+def stage_of_task() -> int | None:
+    """The number of this task's stage; None outside a task."""
+    context = TaskContext.get()
+    return None if context is None else context.stageId()
+
+
 def _ensure_level() -> None:
     """Set the level of this process's logger from the environment, once."""
     level = os.environ.get(LEVEL, "INFO" if IN_SPARKS_LOG in os.environ else "").upper()
@@ -89,17 +97,18 @@ def with_observer_of_task(settings: Settings) -> Settings:
     observer = settings.options.observer
     if not isinstance(observer, TraceRecorder | Report):
         return settings
-    of_task = observer.of_task(f"{settings.function.name}{place_of_task()}")
+    name = f"{settings.function.name}{place_of_task()}"
+    of_task = observer.of_task(name, inputs_of) if isinstance(observer, Report) else observer.of_task(name)
     return replace(settings, options=replace(settings.options, observer=of_task))
 
 
-def write_file_of_task(settings: Settings) -> None:
+def write_file_of_task(settings: Settings, times: TaskTimes) -> None:
     """Write the file of this task, if there is one. A task does not fail because of it."""
     observer = settings.options.observer
     try:
         if isinstance(observer, TraceRecorder) and observer.path is not None:
             observer.write(observer.path)
         elif isinstance(observer, Report):
-            observer.write_part()
+            observer.write_part(times)
     except OSError as error:
         logger.warning("a file of this task was not written: %s", error)

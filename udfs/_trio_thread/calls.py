@@ -16,18 +16,17 @@ from trio_asyncio_io import (
     AsyncFunction,
     Observer,
     RetryStrategy,
-    StreamRecord,
-    Totals,
 )
 from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
+from trio_asyncio_io.report import Report
 
 from .._sent.packed_function import name_of
-from .._sent.row import Failure, Row
+from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
 from .gates import gates_of
 
-__all__ = ["GroupCalls", "Loads", "RowCalls", "RowObserver"]
+__all__ = ["GroupCalls", "RowCalls", "RowObserver"]
 
 
 class Calls(AsyncFunction[Any, Any]):
@@ -40,14 +39,11 @@ class Calls(AsyncFunction[Any, Any]):
 
     Attributes:
         made: The number of calls of the user's function so far.
-        loads: Measures the calls, if there are metrics; else None.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
         self.made = 0
-        self.loads = Loads(settings.options.capacity) if settings.has_metrics else None
-        call = getattr(function, "invoke", function)
-        self._call: Callable[..., Awaitable[Any]] = call if self.loads is None else partial(self.loads.measured, call)
+        self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
         handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
         handler = getattr(handler, "invoke", handler)
         # Many clients have an attribute `timeout` that is a number of seconds
@@ -60,6 +56,7 @@ class Calls(AsyncFunction[Any, Any]):
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
         options, on_error = self._settings.options, self._settings.on_error
+        observer = options.observer
         return {
             "mode": options.mode,
             "timeout": options.timeout,
@@ -71,15 +68,10 @@ class Calls(AsyncFunction[Any, Any]):
             "group_wait": options.group_wait,
             "group_split": options.group_split,
             "retry": options.retry and _of_rows(options.retry),
-            "observer": options.observer and RowObserver(options.observer),
+            "observer": observer if observer is None or isinstance(observer, Report) else RowObserver(observer),
             "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),
             "on_error": on_error if on_error == "raise" else _named(on_error, self._failed),
         }
-
-    async def open(self) -> None:
-        """Set the context variable that each call sets. Setting it again to the same value copies no context."""
-        if self._measures_time:
-            from_cache.set(False)
 
     def _known(self, row: Row) -> tuple[Row] | None:
         """The row itself if no call is made for it, else None. The operator looks for this method."""
@@ -90,8 +82,6 @@ class Calls(AsyncFunction[Any, Any]):
     def _begin(self, rows: Iterable[Row]) -> None:
         """A call for these rows follows."""
         self.made += 1
-        if self._measures_time:
-            from_cache.set(False)
         for row in rows:
             row.attempts += 1
             if self._measures_time and row.started is None:
@@ -195,45 +185,6 @@ def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
     return replace(strategy, retry_on_result=lambda row: predicate(row.result))
 
 
-class Loads:
-    """Measures calls. The load of a call is the number that run when it starts or when it returns, if that is higher.
-
-    Args:
-        capacity: Upper limit of the load.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._running = 0
-        self._low = (0, 0.0)
-        self._high = (0, 0.0)
-
-    async def measured(self, call: Callable[..., Awaitable[Any]], *inputs: Any) -> Any:
-        """The result of the call. A call that raises, or is answered from a cache, does not count."""
-        self._running += 1
-        load, started = self._running, trio.current_time()
-        try:
-            result = await call(*inputs)
-            if not from_cache.get():
-                self._add(max(load, self._running), trio.current_time() - started)
-        finally:
-            self._running -= 1
-        return result
-
-    def put_into(self, totals: Totals) -> Totals:
-        """The totals with these numbers."""
-        (low_calls, low_latency), (high_calls, high_latency) = self._low, self._high
-        return replace(
-            totals, low_calls=low_calls, low_latency=low_latency, high_calls=high_calls, high_latency=high_latency
-        )
-
-    def _add(self, load: int, seconds: float) -> None:
-        if 4 * load <= self._capacity:
-            self._low = (self._low[0] + 1, self._low[1] + seconds)
-        elif 2 * load > self._capacity:
-            self._high = (self._high[0] + 1, self._high[1] + seconds)
-
-
 class RowObserver(Observer):
     """Calls the hooks of the user's observer with the tuple of the row's input values as the element.
 
@@ -250,7 +201,6 @@ class RowObserver(Observer):
 
 def _with_inputs(hook: Callable[..., None]) -> Callable[..., None]:
     def report(sequence: int, element: Any, *details: Any) -> None:
-        row = element.value if isinstance(element, StreamRecord) else element
-        hook(sequence, row.inputs, *details)
+        hook(sequence, inputs_of(element), *details)
 
     return report

@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
+from math import inf
 from queue import SimpleQueue
 from typing import Any, Final
 
@@ -27,14 +28,16 @@ from trio_asyncio_io import (
     assign_watermarks,
     lingering,
 )
+from trio_asyncio_io.embedding import TaskTimes
 
 from .._pyspark_worker import HangUpError
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .budget_gates import return_lease
-from .calls import GroupCalls, Loads, RowCalls
+from .calls import GroupCalls, RowCalls
 from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
+from .task_clock import TaskClock
 
 __all__ = ["TaskOperator"]
 
@@ -44,6 +47,9 @@ _END: Final = object()
 # not wait for more rows than all chunks before it had together.
 CHUNK_ROWS = 512
 LINGER_SECONDS = 0.01
+
+# With metrics, between two reports of the totals while rows come in
+REPORT_SECONDS = 0.1
 
 # Between two looks at a connection, where the kernel has no epoll
 POLL_SECONDS = 0.1
@@ -60,12 +66,14 @@ class TaskOperator:
         connection: The socket between Spark and this worker, or None. When Spark closes it, the calls are cancelled.
         record: Called in another thread with finished rows, before they are in `outbox`; or None.
         written: Returns the seconds that Spark's thread has spent on writing the chunks so far.
+        clock: That of the task.
 
     Attributes:
         outbox: Chunks of finished rows; then an exception, if there was one; then an object that is neither.
         has_ended: Set when the loop no longer uses this object.
         statistics: The statistics of the operator, once it has ended.
         calls: The number of calls of the function, once it has ended.
+        times: The times of the task, once it has ended.
     """
 
     def __init__(
@@ -74,11 +82,17 @@ class TaskOperator:
         connection: socket.socket | None,
         record: Record | None,
         written: Callable[[], float],
+        clock: TaskClock,
     ) -> None:
         self.outbox: SimpleQueue[list[Row] | BaseException | object] = SimpleQueue()
         self.has_ended = threading.Event()
         self.statistics = Statistics()
         self.calls = 0
+        self.times = TaskTimes()
+        self._clock = clock
+        self._left: Callable[[], int] = int  # the rows without a result
+        self._accepted = 0
+        self._input_ended = False
         self._settings = settings
         self._connection = connection
         self._record = record
@@ -148,11 +162,13 @@ class TaskOperator:
             operator: AsyncWaitOperator[Row, Row] = AsyncWaitOperator(calls, source=source, **calls.options())
             try:
                 async with operator:
+                    self._clock.accept_rows()
+                    self._left = lambda: self._accepted - operator.totals().done
                     # Not before: a context variable of the operator's block would cost each row time
                     stack.enter_context(lingering(IDLE_SECONDS))
                     output = operator.output
                     recorded = output if self._record is None else RecordedResults(output, self._record)
-                    await _send_chunks(recorded, self._sender(operator, calls.loads))
+                    await _send_chunks(recorded, self._sender(operator))
             except trio.Cancelled:
                 if rows := await self._recorded(_done_rows(operator.snapshot())):
                     self.outbox.put(rows)
@@ -163,20 +179,28 @@ class TaskOperator:
             finally:
                 self.statistics = operator.statistics()
                 self.calls = calls.made
+                self.times = self._clock.times()
+                self._clock.stop()
 
     async def _recorded(self, rows: list[Row]) -> list[Row]:
         if rows and self._record is not None:
             await record_in_thread(self._record, rows)
         return rows
 
-    def _sender(self, operator: AsyncWaitOperator[Row, Row], loads: Loads | None) -> Callable[[list[Row]], None]:
-        """Sends a chunk to Spark's thread; with metrics, together with the totals so far."""
-        if loads is None:
+    def _sender(self, operator: AsyncWaitOperator[Row, Row]) -> Callable[[list[Row]], None]:
+        """Sends a chunk to Spark's thread; with metrics, together with the totals so far, unless those are recent."""
+        if not self._settings.has_metrics:
             return self.outbox.put
+        due = -inf
 
         def send(rows: list[Row]) -> None:
-            totals, written = loads.put_into(operator.totals()), self._written()
-            rows[0].totals = replace(totals, consumer=written, withheld=min(written, totals.source))
+            nonlocal due
+            now = trio.current_time()
+            if self._input_ended or now >= due:
+                due = now + REPORT_SECONDS
+                totals, written = operator.totals(), self._written()
+                totals = replace(totals, consumer=written, withheld=min(written, totals.source))
+                rows[0].totals = totals, self._clock.times()
             self.outbox.put(rows)
 
         return send
@@ -194,8 +218,11 @@ class TaskOperator:
 
     async def _rows(self) -> AsyncGenerator[Row, None]:
         async for rows in self._source:
+            self._accepted += len(rows)
             for row in rows:
                 yield row
+        self._input_ended = True
+        self._clock.drain(self._left, self._settings.options.capacity)
 
 
 def _done_rows(snapshot: Snapshot) -> list[Row]:

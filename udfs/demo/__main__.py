@@ -49,9 +49,8 @@ with needs_extra("the demo", "demo"):
 
 JANUARY: Final = 31
 YEAR: Final = 365
-# At the end of a task, its last slow calls leave its slots empty. So tasks are few and long, but enough for two cores
-DAYS_PER_TASK: Final = 31
-MIN_TASKS: Final = 4
+# Twice the cores: at the end of each task, its last slow calls leave its slots empty
+TASKS: Final = 4
 ADDED: Final = f"{WEATHER}, {PLANE}"
 LOST: Final = "{:,} flights did not come out as in the source data"
 WRONG: Final = "{:,} rows came out twice, or not as in the source data"
@@ -161,8 +160,7 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
     page.parent.mkdir(parents=True, exist_ok=True)
     in_span = F.make_date("year", "month", "day") < F.lit(options.end)
     flights = read_flights(spark.read, flights_csv(scratch)).where(in_span)
-    tasks = max(MIN_TASKS, -(-options.days // DAYS_PER_TASK))
-    flights = flights.repartitionByRange(tasks, "scheduled").sortWithinPartitions("scheduled").cache()
+    flights = flights.repartitionByRange(TASKS, "scheduled").sortWithinPartitions("scheduled").cache()
     console.print(f"Looking up {flights.count():,} flights at {url}")
     calls = Observation("flights")
     started = time.monotonic()

@@ -43,7 +43,7 @@ def test_two_tasks_that_lack_slots_are_limited_by_their_capacity(spark: SparkSes
     assert out.count() == 14
     verdict = explain(seen)
     totals = json.loads(seen.get["explain"])
-    assert (verdict.limit, totals["operators"], totals["peak"]) == ("capacity", 2, 2), verdict
+    assert (verdict.limit, totals["operators"], totals["peak_running"]) == ("capacity", 2, 2), verdict
     assert verdict.sentences[0].startswith("14 calls in ")
     assert ", summed over 2 operators: each " in verdict.sentences[0]
     assert verdict.sentences[-1].startswith("Each task has its own operator and capacity.")
@@ -60,6 +60,31 @@ def test_a_query_whose_rows_arrive_slowly_is_limited_by_its_source(spark: SparkS
     arriving = ordered_wait(rows, slow, "arrived long", timeout=PATIENCE, capacity=1)
     assert ordered_wait(arriving, fast, "same long", timeout=PATIENCE, metrics=seen).count() == 21
     assert explain(seen).limit == "source", explain(seen)
+
+
+def test_many_small_partitions_are_named_as_the_cause(spark: SparkSession) -> None:
+    """Each task has two rows for eight slots, so it is nothing but a tail."""
+    seen = Observation()
+    rows = spark.range(0, 24, 1, 12)
+    assert unordered_wait(rows, slow, "same long", timeout=PATIENCE, capacity=8, metrics=seen).count() == 24
+    verdict, totals = explain(seen), json.loads(seen.get["explain"])
+    assert totals["tasks.tasks"] == 12
+    assert totals["tasks.workers"] <= 2
+    assert totals["tasks.tail"] >= 12 * 0.4
+    assert verdict.sentences[-2].startswith("12 tasks in ")
+    assert "use fewer partitions, " in verdict.advice, verdict
+    assert verdict.advice.endswith(" in place of 12.")
+
+
+def test_a_skewed_partition_is_named_as_the_cause(spark: SparkSession) -> None:
+    """One task has ten rows and the other has one, and then its worker has no task."""
+    seen = Observation()
+    rows = spark.range(0, 20, 1, 2).where("id <= 10")
+    assert unordered_wait(rows, slow, "same long", timeout=PATIENCE, capacity=1, metrics=seen).count() == 11
+    verdict = explain(seen)
+    assert verdict.limit == "capacity", verdict
+    assert "Workers had no task " in verdict.advice, verdict
+    assert verdict.advice.endswith("repartition to 4 partitions of equal size.")
 
 
 class Saturated(AsyncFunction[int, int]):
@@ -83,7 +108,7 @@ def test_calls_that_slow_each_other_down_are_limited_by_the_service(spark: Spark
     unordered_wait(rows, Saturated(), "same long", timeout=PATIENCE, capacity=8, metrics=seen).count()
     verdict = explain(seen)
     assert verdict.limit == "service", verdict
-    assert "The latency rose with the load" in verdict.sentences[-2]
+    assert "The latency rose with the load" in verdict.sentences[-3]
 
 
 async def fails_twice(id: int) -> int:  # noqa: A002 - the name of the column

@@ -147,6 +147,16 @@ def test_a_struct_may_be_returned_as_any_of_these_types(value: Any) -> None:
     assert back(POINT, value) == {"x": 1.0, "y": 2}
 
 
+def test_the_users_own_dict_is_not_changed() -> None:
+    """It may be in a cache."""
+    kind = T.StructType([T.StructField("at", T.TimestampType()), T.StructField("n", T.IntegerType())])
+    value = {"at": datetime(2024, 1, 1), "n": 1.0}
+    convert = converter(kind, "UTC")
+    assert convert is not None
+    assert convert(value) == {"at": datetime(2024, 1, 1, tzinfo=UTC), "n": 1}
+    assert value == {"at": datetime(2024, 1, 1), "n": 1.0}
+
+
 def test_structs_arrays_and_maps_can_be_nested() -> None:
     kind = T.MapType(T.StringType(), STAMPED)
     aware = NOON.replace(tzinfo=NEW_YORK)

@@ -66,6 +66,21 @@ def test_the_report_of_a_query_is_made_of_those_of_its_tasks(settings: Any, rows
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
 
 
+@pytest.mark.parametrize("values", [False, True])
+def test_the_report_describes_the_inputs_of_a_row_if_it_may(
+    settings: Any, rows: Any, tmp_path: Path, *, values: bool
+) -> None:
+    async def fail(value: str) -> int:
+        raise OSError(f"no route to {value}")
+
+    with report(tmp_path / "run.html", values=values) as observer:
+        assert results_of(settings(fail, observer=observer, on_error="null"), [rows(["4711 secret"])]) == [None]
+    page = (tmp_path / "run.html").read_text("utf-8")
+    assert ("4711 secret" in page) == values
+    assert ("(&#x27;4711 secret&#x27;,)" in page) == values
+    assert ("no route to …" in page) != values
+
+
 def test_a_recorder_without_a_directory_is_refused_on_the_driver() -> None:
     with pytest.raises(ValueError, match=r'needs a directory for the files of the tasks: TraceRecorder\("traces"\)'):
         make_settings(double, 5.0, {"observer": TraceRecorder()})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Observer, Options, Statistics, Verdict, Watermark
+from trio_asyncio_io._core.statistics import Counters
 from udfs._plan.arguments import make_settings
 from udfs._sent.row import Row
 from udfs._spark_thread.bridge import enrich
@@ -52,6 +53,7 @@ WATERMARK_HOOKS = [name for name in HOOKS if name.startswith("watermark")]
 
 OTHER_HOOKS = {
     "grouped": ((4, 5),),
+    "run_counted": (Counters(),),
     "run_started": (Options(5.0),),
     "run_ended": (Statistics(), Verdict("unknown", "", ())),
 }

@@ -19,7 +19,7 @@ from ..._core.checks import check_name, check_path
 from ..._core.describe import describe
 from ..._function import innermost
 from ..._sqlite import FileThread
-from .._cached import Lifetime, hit, is_none
+from .._cached import Lifetime, from_cache, is_none
 from .._policy import Policy, Wrapped
 from .store import GroupCommit, Insert, Lookup, Store
 
@@ -136,7 +136,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         found = await self._find(self._group_commit, key)
         if found is not None:
             self.hits += 1
-            hit()
+            from_cache.set(True)
             return found[0]
         self.misses += 1
         result: R = await self._call(*arguments)

@@ -1,0 +1,105 @@
+"""The times of a task: from when fewer rows are left than half of its slots, and the gap since the task before."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_asyncio_io import AsyncWaitOperator
+from udfs._plan.metrics import verdict_of
+from udfs._spark_thread.bridge import TaskCalls
+from udfs._trio_thread import task_clock
+from udfs._trio_thread.task_clock import TaskClock
+
+
+async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(autojump_clock: MockClock) -> None:
+    clock = TaskClock(None)
+    async with AsyncWaitOperator(trio.sleep, timeout=99.0, capacity=4, source=[1.0, 2.0, 4.0, 8.0]) as operator:
+        clock.drain(lambda: 4 - operator.totals().done, 4)
+        async for _ in operator.output:  # in input order, which the tail does not depend on
+            pass
+        assert clock.times().tail == 4.0
+    clock.stop()
+    assert clock.times().tail == 4.0
+
+
+async def test_without_a_tail_its_search_ends_with_the_task() -> None:
+    clock = TaskClock(None)
+    clock.drain(lambda: 9, 4)
+    clock.stop()
+    assert clock.times().tail == 0.0
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    instants = [100.0]
+    monkeypatch.setattr(task_clock.time, "time", lambda: instants[0])
+    monkeypatch.setattr(TaskClock, "_latest", (None, 0.0))
+    return instants
+
+
+def test_a_gap_is_the_time_since_the_task_before_of_the_same_job(now: list[float]) -> None:
+    seen = []
+    for job, began, ended in [(7, 100.0, 104.0), (7, 105.5, 106.0), (8, 110.0, 111.0)]:
+        now[0] = began
+        clock = TaskClock(job)
+        now[0] = began + 0.25
+        clock.accept_rows()
+        now[0] = ended
+        times = clock.times()
+        seen.append((times.workers, times.gap, times.start, times.seconds))
+    assert seen == [(1, 0.0, 0.25, 4.0), (0, 1.5, 0.25, 0.5), (1, 0.0, 0.25, 1.0)]
+
+
+def test_the_wait_for_a_processor_is_that_of_both_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = iter([tmp_path / "spark", tmp_path / "loop"])
+
+    def counted(thread: Any) -> None:
+        thread._path = next(files)
+        thread._path.write_text("5 2000000000 1")
+        thread._before = thread._read()
+
+    monkeypatch.setattr(task_clock._Thread, "__init__", counted)
+    clock = TaskClock(None)
+    clock.accept_rows()
+    (tmp_path / "spark").write_text("6 2500000000 2")
+    (tmp_path / "loop").write_text("9 5000000000 8")
+    assert clock.times().processor == 3.5
+    (tmp_path / "loop").unlink()  # such as on another system
+    assert clock.times().processor == 0.5
+
+
+def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: Any) -> None:
+    async def double(value: int) -> int:
+        return 2 * value
+
+    calls = TaskCalls(settings(double, has_metrics=True))
+    calls.send(rows([1, 2, 3]))
+    calls.end()
+    finished = [row for chunk in calls.chunks_until(1) for row in chunk]
+    calls.stop()
+    [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
+    assert (totals.done, times.tasks, times.workers) == (3, 1, 1)
+    assert 0 <= times.start <= times.seconds
+
+
+def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, rows: Any) -> None:
+    async def blocks(value: int) -> int:
+        time.sleep(0.01)  # noqa: ASYNC251 - what it must not do
+        return value
+
+    batch = rows(list(range(40)))
+    calls = TaskCalls(settings(blocks, has_metrics=True, capacity=8))
+    calls.send(batch)
+    calls.end()
+    finished = [row for chunk in calls.chunks_until(1) for row in chunk]
+    calls.stop()
+    assert len(finished) == 40
+    verdict = verdict_of(*[row.totals for row in finished if row.totals is not None][-1])
+    assert verdict.limit == "blocking", verdict
+    assert "adapters.in_thread" in verdict.advice

@@ -1,0 +1,126 @@
+"""The account of a job: where the time of its tasks went, which run one after another in several worker processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import ceil
+
+from .describe import duration, plural
+from .verdict import Verdict
+
+__all__ = ["Account", "TaskTimes"]
+
+# Shares of the time
+TOO_MUCH = 0.1
+PROCESSOR_IS_BUSY = 0.25
+
+PROCESSOR = (
+    "The processors of the machines were the limit, and more capacity changes nothing: run fewer tasks at once on a "
+    "machine, use more machines, or free them of other work."
+)
+# What the verdicts with these limits advise, such as more capacity, does not help while threads wait for a processor
+BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"})
+
+# With more tasks per worker, fewer are better
+TASKS_PER_WORKER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the times of a job's tasks say.
+
+    Attributes:
+        sentences: The parts of the time.
+        advice: What to change in the job's tasks; "": nothing.
+        is_processor_busy: Whether the processors of the machines were the limit.
+    """
+
+    sentences: tuple[str, ...] = ()
+    advice: str = ""
+    is_processor_busy: bool = False
+
+    def applied_to(self, verdict: Verdict) -> Verdict:
+        """The verdict on the calls of these tasks, with what the times say."""
+        if verdict.limit == "unknown":
+            return verdict
+        sentences = (*verdict.sentences, *self.sentences)
+        if self.is_processor_busy and verdict.limit in BEHIND_PROCESSOR:
+            return Verdict("cpu", PROCESSOR, sentences)
+        return Verdict(verdict.limit, f"{verdict.advice} {self.advice}".rstrip(), sentences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTimes:
+    """Where the time of one or several tasks went, in seconds. `+` adds tasks.
+
+    Args:
+        tasks: The number of tasks.
+        workers: Those of them that were the first task of the job in their worker process: the number of processes.
+        began: When the first task began, since 1970; 0.0: there is none.
+        ended: When the last task ended, since 1970.
+        arrived: The sum of the instants at which these first tasks of workers began.
+        seconds: The sum of the durations of the tasks.
+        start: The part of it before a task could accept its first row, such as to open the function.
+        tail: The part of it in which fewer rows were left in a task than half of its slots.
+        gap: The time between two tasks of one worker.
+        processor: How long the threads of the tasks were ready to run while the processors did something else.
+    """
+
+    tasks: int = 0
+    workers: int = 0
+    began: float = 0.0
+    ended: float = 0.0
+    arrived: float = 0.0
+    seconds: float = 0.0
+    start: float = 0.0
+    tail: float = 0.0
+    gap: float = 0.0
+    processor: float = 0.0
+
+    def __add__(self, other: TaskTimes) -> TaskTimes:
+        sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        began = min(filter(None, (self.began, other.began)), default=0.0)
+        return TaskTimes(**sums | {"began": began, "ended": max(self.ended, other.ended)})
+
+    def account(self) -> Account:
+        """What these times say about the job."""
+        whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
+        if whole <= 0 or not self.tasks:
+            return Account()
+        parts = {
+            "starts of tasks": self.start,
+            "work": self.seconds - self.start - self.tail,
+            "tails, in which fewer rows were left than half of the slots": self.tail,
+            "gaps between tasks": self.gap,
+            "no task": whole - self.seconds - self.gap,
+        }
+        shares = ", ".join(f"{name} {max(0.0, seconds) / whole:.0%}" for name, seconds in parts.items())
+        tasks, workers = plural(self.tasks, "task"), plural(self.workers, "worker")
+        sentences = [f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."]
+        is_busy = self.processor >= PROCESSOR_IS_BUSY * self.seconds
+        if is_busy:
+            sentences.append(
+                f"The tasks waited for a processor of their machine {min(1.0, self.processor / self.seconds):.0%} of "
+                "the time."
+            )
+        return Account(tuple(sentences), self._advice(whole), is_busy)
+
+    def _advice(self, whole: float) -> str:
+        lost = self.start + self.tail + self.gap
+        few = TASKS_PER_WORKER * self.workers
+        if self.tasks > few and lost > TOO_MUCH * whole:
+            return (
+                f"Starts, tails and gaps of tasks take {lost / whole:.0%} of the time: use fewer partitions, "
+                f"{self.workers:,} or {few:,} for these workers in place of {self.tasks:,}."
+            )
+        if whole - self.seconds - self.gap > TOO_MUCH * whole:
+            rows = f"{ceil(few):,} partitions of equal size"
+            return (
+                f"Workers had no task {1 - (self.seconds + self.gap) / whole:.0%} of the time: repartition to {rows}."
+            )
+        if self.tail > TOO_MUCH * whole:
+            return (
+                f"Tails take {self.tail / whole:.0%} of the time: end the slowest calls earlier, with an "
+                "attempt_timeout and a retry, or with hedged. Fewer and larger tasks have fewer tails."
+            )
+        return ""

@@ -1,0 +1,126 @@
+"""The column of metrics: what Spark adds up or merges over all rows of a query.
+
+Spark computes an aggregate for each row, so the column has as few as possible. The first row of each chunk has the sums
+of the chunk and what the totals of its task have gained; in the other rows they are null. Each row has its seconds, of
+which Spark computes percentiles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, DoubleType, MapType, StringType, StructField, StructType
+
+from trio_asyncio_io import ElementTimeoutError, Totals
+from trio_asyncio_io.embedding import TaskTimes
+
+from .._exceptions import type_name
+from .._spark_version import arrow_type_in_utc
+from .row import Row
+
+__all__ = ["HIGHEST", "LOWEST", "METRICS_COLUMN", "METRICS_TYPE", "NUMBERS", "OF_TASKS", "MetricsColumn"]
+
+METRICS_COLUMN = "__udfs_metrics"
+METRICS_TYPE = StructType(
+    [
+        StructField("seconds", DoubleType()),
+        StructField("numbers", ArrayType(DoubleType())),
+        StructField("seconds_by_gate", MapType(StringType(), DoubleType())),
+        StructField("refusal", StringType()),
+    ]
+)
+METRICS_ARROW_TYPE = arrow_type_in_utc(METRICS_TYPE)
+
+OF_ROWS: Final = ("rows", "calls", "retried", "failed", "timed_out", "cached", "seconds", "slowest")
+OF_TOTALS: Final = tuple(
+    each.name for each in fields(Totals) if each.type in {"int", "float"} and each.name != "longest_seconds"
+)
+OF_TASKS: Final = tuple(each.name for each in fields(TaskTimes))
+
+# The position of each number in the column: by its name, behind "rows.", "totals." or "tasks."
+NUMBERS: Final = {
+    f"{group}.{name}": position
+    for position, (group, name) in enumerate(
+        [
+            *(("rows", name) for name in OF_ROWS),
+            *(("totals", name) for name in OF_TOTALS),
+            *(("tasks", name) for name in OF_TASKS),
+        ]
+    )
+}
+HIGHEST: Final = frozenset({"rows.slowest", "tasks.ended", *(f"totals.{name}" for name in Totals.HIGHEST)})
+LOWEST: Final = frozenset({"tasks.began"})
+
+_totals_of = attrgetter(*OF_TOTALS)
+_times_of = attrgetter(*OF_TASKS)
+_IS_SUM = [name not in HIGHEST | LOWEST for name in NUMBERS if not name.startswith("rows.")]
+_NOTHING = (0.0,) * len(_IS_SUM)
+
+
+class MetricsColumn:
+    """The column of one task.
+
+    The totals of a row are those of the whole task, so rows that are left out or reordered change no sum but the last.
+    """
+
+    def __init__(self) -> None:
+        self._reported = (Totals(), TaskTimes())
+        self._last: tuple[int, int] | None = None  # the outputs of one row may be in two arrays
+
+    def array(self, rows: Sequence[Row]) -> pa.Array:
+        """The values. Of the outputs of one row, only the first counts."""
+        places = [(row.batch, row.index) for row in rows]
+        is_new = [place != before for place, before in zip(places, [self._last, *places], strict=False)]
+        self._last = places[-1] if places else self._last
+        new = rows if all(is_new) else [row for row, each in zip(rows, is_new, strict=True) if each]
+        seconds = [row.seconds if row.failure is None else row.failure.seconds for row in new]
+        after = [None] * (len(rows) - 1)
+        gained, by_gate, refusal = self._gained(rows)
+        numbers = [*_sums(new, seconds), *gained]
+        remaining = iter(seconds)
+        values: list[list[Any]] = [
+            [next(remaining) if each else None for each in is_new],
+            [numbers, *after],
+            [by_gate, *after],
+            [refusal, *after],
+        ]
+        parts = zip(values, METRICS_ARROW_TYPE, strict=True)
+        arrays = [pa.array(each[: len(rows)], type=field.type) for each, field in parts]
+        return pa.StructArray.from_arrays(arrays, fields=list(METRICS_ARROW_TYPE))
+
+    def _gained(self, rows: Sequence[Row]) -> tuple[Sequence[float], list[tuple[str, float]] | None, str | None]:
+        """What the totals have gained since the previous report."""
+        reports = (row.totals for row in rows if row.totals is not None)
+        latest = max(reports, key=lambda report: report[0].seconds, default=None)
+        if latest is None:
+            return _NOTHING, None, None
+        (totals, times), (totals_before, times_before) = latest, self._reported
+        self._reported = latest
+        after = *_totals_of(totals), *_times_of(times)
+        before = *_totals_of(totals_before), *_times_of(times_before)
+        gained = [new - old if is_sum else new for new, old, is_sum in zip(after, before, _IS_SUM, strict=True)]
+        known = totals_before.seconds_by_gate
+        by_gate = [(name, seconds - known.get(name, 0.0)) for name, seconds in totals.seconds_by_gate.items()]
+        # JSON, as `_plan.metrics` needs it
+        return gained, by_gate or None, json.dumps(totals.refusal) if totals.refusal else None
+
+
+def _sums(rows: Sequence[Row], seconds: Sequence[float]) -> tuple[float, ...]:
+    """The numbers of these rows, in the order of `OF_ROWS`."""
+    attempts = [row.attempts for row in rows]
+    failures = [row.failure.exception for row in rows if row.failure is not None]
+    return (
+        len(rows),
+        sum(attempts),
+        sum(each - 1 for each in attempts if each > 1),
+        len(failures),
+        sum(type_name(each) == ElementTimeoutError.__name__ for each in failures),
+        sum(row.cached for row in rows),
+        sum(seconds),
+        max(seconds, default=0.0),
+    )

@@ -1,0 +1,120 @@
+"""Task clock: where the time of one Spark task goes, beside its calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import get_native_id
+from typing import ClassVar
+
+import trio
+
+from trio_asyncio_io.embedding import TaskTimes
+
+__all__ = ["TaskClock"]
+
+
+class TaskClock:
+    """The times of one task. Spark's thread creates it when the task begins; the loop's thread calls the methods.
+
+    Args:
+        job: Equal for the tasks of one job, such as the number of their stage. None: the task is a job of its own.
+    """
+
+    _latest: ClassVar[tuple[int | None, float]] = (None, 0.0)  # of this process: the latest task's job, and its end
+
+    def __init__(self, job: int | None) -> None:
+        self._job = job
+        self._began = time.time()
+        before, ended = TaskClock._latest
+        self._is_first = job is None or job != before
+        self._gap = 0.0 if self._is_first else max(0.0, self._began - ended)
+        self._start: float | None = None
+        self._drain: Drain | None = None
+        self._threads = [_Thread()]
+
+    def accept_rows(self) -> None:
+        """The operator can accept the first row."""
+        self._start = time.time() - self._began
+        self._threads.append(_Thread())
+
+    def drain(self, left: Callable[[], int], slots: int) -> None:
+        """The input has ended.
+
+        Args:
+            left: Returns the number of rows without a result.
+            slots: The capacity.
+        """
+        self._drain = Drain(left, slots)
+
+    def stop(self) -> None:
+        """The operator has ended."""
+        if self._drain is not None:
+            self._drain.stop()
+
+    def times(self) -> TaskTimes:
+        """The times so far, of a task that ends now."""
+        now = time.time()
+        TaskClock._latest = self._job, now
+        return TaskTimes(
+            tasks=1,
+            workers=int(self._is_first),
+            began=self._began,
+            ended=now,
+            arrived=self._began if self._is_first else 0.0,
+            seconds=now - self._began,
+            start=now - self._began if self._start is None else self._start,
+            tail=0.0 if self._drain is None else self._drain.seconds(),
+            gap=self._gap,
+            processor=sum(thread.waited() for thread in self._threads),
+        )
+
+
+class Drain(trio.abc.Instrument):
+    """Finds the instant from which fewer rows are left than half of the slots. It looks once per pass of the scheduler.
+
+    Args:
+        left, slots: As in `TaskClock.drain`.
+    """
+
+    def __init__(self, left: Callable[[], int], slots: int) -> None:
+        self._left = left
+        self._slots = slots
+        self._since: float | None = None
+        self._is_on = True
+        trio.lowlevel.add_instrument(self)
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - as Trio calls it
+        """A pass has ended."""
+        if 2 * self._left() < self._slots:
+            self._since = trio.current_time()
+            self.stop()
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._is_on:
+            self._is_on = False
+            trio.lowlevel.remove_instrument(self)
+
+    def seconds(self) -> float:
+        """The time since that instant."""
+        return 0.0 if self._since is None else trio.current_time() - self._since
+
+
+class _Thread:
+    """How long the present thread waits for a processor from now on."""
+
+    def __init__(self) -> None:
+        self._path = Path(f"/proc/self/task/{get_native_id()}/schedstat")
+        self._before = self._read()
+
+    def waited(self) -> float:
+        """Seconds so far; 0.0 where the system does not count them. Any thread may call this."""
+        return max(0.0, self._read() - self._before)
+
+    def _read(self) -> float:
+        try:
+            return int(self._path.read_bytes().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
