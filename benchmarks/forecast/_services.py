@@ -150,8 +150,8 @@ def _slowing(inner: Begin, slows_at: int) -> Begin:
     return begin
 
 
-def function_of(service: Planted, random: Random) -> Callable[[Any], Awaitable[Any]]:
-    """A function that calls the service."""
+def function_of(service: Planted, random: Random, *, settles: bool = False) -> Callable[[Any], Awaitable[Any]]:
+    """A function that calls the service. With `settles`, each call settles the price that the service planned."""
     begin: Begin | None = None
 
     async def call(value: Any) -> Any:
@@ -160,7 +160,8 @@ def function_of(service: Planted, random: Random) -> Callable[[Any], Awaitable[A
             begin = service.open(random)
         seconds, planned = begin(trio.current_time(), inf)
         await trio.sleep(seconds)
-        settle(planned.weight)
+        if settles:
+            settle(planned.weight)
         error = planned.error
         if error is not None:
             raise BusyError(error.status, error.retry_after) if isinstance(error, BusyError) else error

@@ -65,10 +65,8 @@ def test_a_rate_is_found_and_a_gate_for_it_needs_fewer_calls() -> None:
     [
         (260.0, {"burst": 30.0, "hint": 1.0}, 0.05),
         (20.0, {"burst": 1.0, "hint": 10.0}, 0.1),
-        (50.0, {"window": 1.0, "hint": 2.0}, 0.1),
-        (10.0, {"window": 3.0, "slides": True, "hint": 0.4}, 0.1),
     ],
-    ids=["bucket", "no burst", "fixed window", "sliding window"],
+    ids=["bucket", "no burst"],
 )
 def test_a_rate_with_retry_after_is_found(rate: float, options: dict[str, Any], most: float) -> None:
     service = Planted("capped", GAMMA.draw, rate=rate, retry=PATIENT, **options)
@@ -78,6 +76,24 @@ def test_a_rate_with_retry_after_is_found(rate: float, options: dict[str, Any], 
     ]
     assert found is not None
     assert float(found[1].replace(",", "")) == pytest.approx(rate, rel=most)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("rate", "options"),
+    [(50.0, {"window": 1.0, "hint": 2.0}), (10.0, {"window": 3.0, "slides": True, "hint": 0.4})],
+    ids=["fixed window", "sliding window"],
+)
+def test_the_rate_of_a_window_is_found_or_bounded(rate: float, options: dict[str, Any], seed: int) -> None:
+    service = Planted("capped", GAMMA.draw, rate=rate, retry=PATIENT, **options)
+    said = " ".join(rehearse(sampled(service, seed), 1_000, capacity=20).assumptions)
+    if found := re.search(r"admits ([\d.,]+) calls per second", said):
+        assert float(found[1].replace(",", "")) == pytest.approx(rate, rel=0.1)
+    else:
+        bounds = re.search(r"cannot tell from which rate on: (?:between ([\d.,]+) and|at least) ([\d.,]+)", said)
+        assert bounds is not None, said
+        low, high = (bounds[1], bounds[2]) if bounds[1] else (bounds[2], "inf")
+        assert float(low.replace(",", "")) <= rate <= float(high.replace(",", ""))
 
 
 def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:

@@ -277,8 +277,9 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
     for name, value in numbers.items():
         values = sorted(each[name] for each in shorter)
         middle = median(values)
-        # A shorter run takes another time for each element, but its delays are the same
-        scale = value / middle if middle and name not in DELAYS else 1.0
+        # A shorter run takes another time for each element, but its delays are the same. With limits that differ
+        # widely, the middle one says nothing about the others
+        scale = value / middle if middle and name not in DELAYS and service.is_known else 1.0
         intervals[name] = min(value, scale * values[margin]), max(value, scale * values[-1 - margin])
     low, high = intervals["seconds"]
     return ForecastRow(

@@ -227,7 +227,15 @@ def _with_caps(service: Service, sample: Sample) -> Service:
     if not caps:
         return service
     is_bounded = caps[-1].rate < highest / ALIKE
-    return replace(service, cap=_cap_at(caps, 0.5), caps=caps, is_bounded=is_bounded)
+    found = replace(service, cap=_cap_at(caps, 0.5), caps=caps, is_bounded=is_bounded)
+    return found if found.is_known else replace(found, caps=_widened(caps, is_bounded=is_bounded))
+
+
+def _widened(caps: Sequence[Cap], *, is_bounded: bool) -> Sequence[Cap]:
+    """The caps with a margin on both sides: a sample that cannot tell the rate does not show its limits exactly."""
+    lowest, highest = caps[0], caps[-1]
+    fastest = Cap(highest.rate * ALIKE, highest.burst if is_bounded else inf)
+    return [Cap(lowest.rate / ALIKE, lowest.burst), *caps, fastest]
 
 
 def _cap_at(caps: Sequence[Cap], share: float) -> Cap:
