@@ -10,7 +10,7 @@
 #     _watch               the recorder of a run, and the views that draw what it has recorded
 #     _stream              ordered_wait, unordered_wait, keyed_wait
 #     _operator            owns the nursery, and connects the parts; read it first
-#     _feeder  _worker  _group_worker
+#     _feeder  _worker
 #                          the tasks that accept records and call the function
 #     _attempts            one call, and what replaces its result
 #     _results             the task that emits, and what the consumer reads: the results and the dead letters

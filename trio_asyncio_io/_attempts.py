@@ -50,6 +50,8 @@ class Invoker:
         call: entry -> awaitable of the function's result, for one attempt. The caller is open to interrupts.
         retries: Decides whether another attempt follows; None: never.
         flatten: The function's result -> its outputs. None if a result is one output.
+        has_groups: Whether a call has several records.
+        splits: Whether the records of a group that has failed are called again in halves.
         notes: Adds notes to exceptions.
     """
 
@@ -57,6 +59,8 @@ class Invoker:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
+        self.has_groups = options.group is not None
+        self.splits = options.group_split
         self.notes = Notes()
         self.retries = self._retries(options)
         self.call = self._call(function, gates)
@@ -84,19 +88,6 @@ class Invoker:
         if error is not None:
             self.notes.add(error, "it was not retried: the operator's retry budget is used up")
 
-    async def rescue(self, entry: Entry, error: Exception | None, cause: Exception | None = None) -> Sequence[Any]:
-        """The outputs of an element that has failed with `error`, or timed out if that is None.
-
-        Args:
-            cause: The cause of a timeout: the error of the last attempt, if the next one could not begin before the
-                deadline; or what the function raised while the deadline cancelled it.
-
-        Raises:
-            Exception: The element's own, or the one that `on_error` raised. Its note names the element.
-        """
-        self.end(entry, error)
-        return await self.replace(entry, error, cause)
-
     def end(self, entry: Entry, error: Exception | None) -> None:
         """Record that an element has failed with `error`, or timed out if that is None."""
         if error is None:
@@ -107,7 +98,15 @@ class Invoker:
             self._ledger.fail(entry, error, trio.current_time())
 
     async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:
-        """The outputs of an element after `end`. See `rescue`."""
+        """The outputs of an element that has failed with `error`, or timed out if that is None, after `end`.
+
+        Args:
+            cause: The cause of a timeout: the error of the last attempt, if the next one could not begin before the
+                deadline; or what the function raised while the deadline cancelled it.
+
+        Raises:
+            Exception: The element's own, or the one that `on_error` raised. Its note names the element.
+        """
         if error is not None:
             return await self._apply_policy(entry, error)
         try:
@@ -122,10 +121,19 @@ class Invoker:
         self._ledger.fail(entry, error, trio.current_time())
         return self.named(error, entry) if self._is_fatal(error) else None
 
+    def name_group(self, error: Exception, records: Sequence[Entry]) -> None:
+        """Add a note that the function was called for a group."""
+        number, first = len(records), records[0]
+        self.notes.add(
+            error,
+            f"the call was for a group of {number} record{'s' if number > 1 else ''}, the first is element "
+            f"{first.sequence}, {describe(first.value)}: with group= the function gets a list",
+        )
+
     def named(self, error: Exception, entry: Entry) -> Exception:
         """The error, with a note that names the element and the attempt."""
         retry = self._options.retry
-        limit = f" of {retry.max_retries + 1}" if retry else ""
+        limit = f" of {retry.max_retries + 1}" if retry and not self._options.group_split else ""
         attempt = f"attempt {entry.attempts}{limit}" if entry.attempts else "before its first attempt"
         self.notes.add(error, f"element {entry.sequence}, {describe(entry.value)}, {attempt}")
         return error

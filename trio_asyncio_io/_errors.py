@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import trio
 
 from ._core.describe import describe
-from ._core.gate import Gate, Outcome, as_outcome
+from ._core.gate import Gate, Outcome, RefusedError, as_outcome
 from ._core.notes import attribute_of, leaves_of
 from ._core.retry import retry_after
 
@@ -34,6 +34,7 @@ __all__ = [
     "flatten",
     "is_cancelled",
     "is_caused_by",
+    "is_of_its_records",
     "needs_asyncio",
     "outcome_for",
     "outcome_of",
@@ -393,6 +394,16 @@ def outcome_for(error: Exception, gate: Gate) -> Outcome:
         Exception: The `classify` of the gate raised, or returned something other than an outcome.
     """
     return outcome_of(error) if gate.classify is None else as_outcome(gate.classify(error), error)
+
+
+def is_of_its_records(error: Exception) -> bool:
+    """Whether the records of a call may be the cause of its error, so that a call for fewer of them may succeed.
+
+    Not if the service fails or refuses calls, or if the function cannot be called at all.
+    """
+    if transient(error) or needs_asyncio(error):
+        return False
+    return not any(isinstance(leaf, RefusedError | NotAsyncError) for leaf in leaves_of(error))
 
 
 def _kind_of(error: Exception) -> str:

@@ -71,11 +71,10 @@ from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, spli
 from ._feeder import ELEMENTS_PER_PASS, Feeder
 from ._function import Function, GroupFunction, as_function, known_of
 from ._gates import Gates
-from ._group_worker import GroupWorker
 from ._public import check_keywords, list_keywords
 from ._results import DeadLetters, Emitter, Results
 from ._tasks import Wakeup, awaited, interruptible, read_clocks
-from ._worker import Worker, WorkerPool
+from ._worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator", "Source"]
 
@@ -329,7 +328,6 @@ class Parts(Generic[R]):
             self.ledger,
             self._scheduler,
             self.invoker,
-            worker=Worker if options.group is None else GroupWorker,
             capacity=options.capacity,
             emitter=self.emitter,
             has_room=has_room,

@@ -6,12 +6,18 @@ record's invocation: a record whose attempt is followed by another one goes back
 A worker lives as long as the operator and reuses one cancel scope, which is replaced after a deadline has cancelled it.
 That costs several times less than a scope or a task per attempt, with the same effect: each invocation has its own
 deadline and its own context.
+
+Each end of a call passes `Worker._end`: a result, an error, the first deadline of its records, the refusal of a gate,
+and the cancellation by the operator. It reports to the gates, and then ends each record. A record without a result
+keeps the slot for its handler, in `_rescue`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
 from math import inf
 from typing import Any
 
@@ -21,10 +27,12 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 from ._attempts import Invoker
 from ._calls import register_worker
 from ._core.admission import KeyGates
+from ._core.describe import describe
+from ._core.groups import Group, Part
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
-from ._errors import is_cancelled, split
+from ._errors import AttemptTimeoutError, copied, is_cancelled, is_of_its_records, split
 from ._gates import Gates
 from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
@@ -36,6 +44,30 @@ JOBS_PER_PASS = 100
 _NOT_SUSPENDED = object()
 
 
+class _End(Enum):
+    """How a call has ended without a result."""
+
+    RAISED = "it has raised an error"
+    EXPIRED = "the first deadline of its records has cancelled it. The error: what it raised meanwhile, or None"
+    REFUSED = "a gate has refused it, with this error"
+    CANCELLED = "the operator stops. The error: what it raised meanwhile, or None"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A record without a result.
+
+    Args:
+        entry: The record.
+        error: Why it has failed. None: it has timed out.
+        cause: Why it times out: see `Invoker.replace`.
+    """
+
+    entry: Entry
+    error: Exception | None = None
+    cause: Exception | None = None
+
+
 class WorkerPool:
     """At most `capacity` workers. Each is started when there may be an attempt for it.
 
@@ -43,7 +75,6 @@ class WorkerPool:
         ledger: The state of the records.
         scheduler: Decides which attempt may start.
         invoker: Carries out the attempts.
-        worker: The class of the workers.
         capacity: Upper limit of workers.
         emitter: Called when an entry has its results.
         has_room: Woken when a worker waits for an attempt and the buffer has room.
@@ -57,7 +88,6 @@ class WorkerPool:
         scheduler: Scheduler,
         invoker: Invoker,
         *,
-        worker: type[Worker],
         capacity: int,
         emitter: Emitter,
         has_room: Wakeup,
@@ -76,7 +106,6 @@ class WorkerPool:
         self._has_attempt = Wakeup()
         self._capacity = capacity
         self._workers = 0
-        self._worker = worker
 
     def open(self, nursery: trio.Nursery) -> None:
         """Let the nursery own the workers and the timer. Workers run in the context of the calling task."""
@@ -121,7 +150,7 @@ class WorkerPool:
         self.context.run(self._spawn)
 
     def _spawn(self) -> None:
-        self._nursery.start_soon(self._worker(self).run, name="trio_asyncio_io worker")
+        self._nursery.start_soon(Worker(self).run, name="trio_asyncio_io worker")
 
     def _next_instant(self) -> float:
         return min(self.scheduler.deadlines.first(), self.scheduler.wake_at())
@@ -163,10 +192,15 @@ class Worker:
         self._emitter = pool.emitter
         self._has_work = pool.emitter.has_work
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
-        self._entry: Entry | None = None  # the running record
-        self._error: Exception | None = None  # why it has failed
-        self._cause: Exception | None = None  # why it times out: see `Invoker.rescue`
-        self._is_late = False  # whether it does
+        self._has_groups = pool.invoker.has_groups
+        # Whether there is more to do with a result than to complete the record with it
+        self._checks_results = self._retries is not None and self._retries.checks_results
+        self._is_special = self._has_groups or self._flatten is not None or self._checks_results
+        self._entry: Entry | None = None  # the running call: a record, or a `Group` of records
+        self._ended: set[Entry] = set()  # its records that have a result, or wait for their retry, while others do not
+        self._failures: list[_Failure] = []  # its records without a result
+        self._cause: Exception | None = None  # what it raised while its deadline cancelled it
+        self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
         self._admissions = {} if pool.gates is None else pool.gates.admissions
         self._has_reported = False  # whether this worker has reported an end, and has not asked the scheduler since
@@ -189,16 +223,18 @@ class Worker:
                 if not self._was_raised_in_unwinding(error):
                     self._cancel()
                     raise
-            if self._entry is not None:  # it has failed or timed out
-                may_continue = await self._rescue(self._entry)
+            if self._entry is not None and not self._failures:
+                cause, self._cause = self._cause, None
+                self._end(None, _End.EXPIRED, cause)
+            if self._failures:
+                may_continue = await self._rescue()
 
     @disable_ki_protection
     async def _make_attempts(self) -> None:
         """Make attempts until a record has failed or timed out."""
-        block, retries = self._pool.context, self._retries
-        start, fail, current_time = self._start, self._fail, self._current_time
-        call = self._invoker.call if retries is None else self._call_again
-        complete = self._complete if retries is None or not retries.checks_results else self._complete_attempt
+        block = self._pool.context
+        start, end, current_time = self._start, self._end, self._current_time
+        call = self._invoker.call if self._retries is None else self._call_again
         task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
         due, jobs_left = inf, 0
@@ -219,9 +255,11 @@ class Worker:
                 else:
                     jobs_left -= 1
                     try:
-                        now = complete(await call(entry))  # one expression, so no interrupt can lose the result
-                    except Exception as error:  # noqa: BLE001 - user code may raise anything
-                        now = fail(error)
+                        now = end(await call(entry))  # one expression, so no interrupt can lose the result
+                    except Exception as error:
+                        if self._entry is None:  # not raised by user code
+                            raise
+                        now = end(None, _End.RAISED, error)
             if task.custom_sleep_data is _NOT_SUSPENDED:
                 self._count_block(due)
             now = await self._pause()
@@ -265,7 +303,7 @@ class Worker:
             if self._must_pause:
                 return None
         entry = scheduler.next(now)
-        if scheduler.waiting:
+        if scheduler.waiting or self._has_groups:
             self._timer.wake_by(scheduler.wake_at())
             if entry is not None:
                 self._pool.dispatch()
@@ -273,7 +311,7 @@ class Worker:
             if self._ledger.counters.running < self._ledger.flow.capacity:
                 self._ledger.flow.idle(now)
             return None
-        self._entry, self._error = entry, scheduler.refusal
+        self._entry, self._refusal = entry, scheduler.refusal
         return entry if scheduler.started is None else self._continue(entry)
 
     def _continue(self, entry: Entry) -> Entry | None:
@@ -281,8 +319,8 @@ class Worker:
         scheduler = self._scheduler
         assert scheduler.started is not None
         self._context = scheduler.started.context
-        if self._error is not None:
-            self._error.__cause__ = self._error.__cause__ or scheduler.started.cause
+        if self._refusal is not None:
+            self._refusal.__cause__ = self._refusal.__cause__ or scheduler.started.cause
             return None
         if entry.attempts:
             self._timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
@@ -298,7 +336,8 @@ class Worker:
         if self._entry is not None:
             if self._context is not None:
                 await self._enter_context()
-            return None
+            refusal, self._refusal = self._refusal, None
+            return self._end(None, _End.REFUSED, refusal)
         await self._pool.wait_for_attempt()
         return self._current_time()
 
@@ -318,82 +357,204 @@ class Worker:
             self._ledger.retry(retried)
 
     @enable_ki_protection
-    def _complete(self, result: Any) -> float | None:
-        """Finish the running record. Returns the current time; None: its deadline has expired, or it has failed."""
-        if self._admissions:
-            self._report_completed()
-        if self._flatten is None:
-            outputs: Any = (result,)  # not a list: the garbage collector would visit it in each of its passes
-        else:
-            try:
-                outputs = self._flatten(result)
-            except Exception as error:  # noqa: BLE001 - the user's iterable may raise anything
-                self._error = error
-                return None
-        entry, current_time = self._entry, self._current_time  # a local name: see `Feeder`
-        assert entry is not None
+    def _end(self, result: Any, end: _End | None = None, error: Exception | None = None) -> float | None:
+        """End the running call, and the attempt of each of its records.
+
+        Args:
+            result: What the function has returned.
+            end: How the call has ended without a result, if it has.
+            error: See `_End`.
+
+        Returns:
+            The current time. None: the worker asks for the next attempt after a checkpoint, because the deadline has
+            expired or a record is retried; or records have no result.
+        """
+        call: Any = self._entry
+        if end is not None or self._admissions:
+            error = self._report(call, end, error)
+        current_time = self._current_time  # a local name: see `Feeder`
         now = current_time()
-        self._entry = None
-        self._ledger.complete(entry, outputs, now)
+        if end is not None or self._is_special:
+            self._end_records(result, end, error, now)
+            if self._failures:
+                return None
+            self._entry = None
+        else:
+            self._entry = None
+            self._ledger.complete(call, (result,), now)  # not a list: the garbage collector would visit it in each pass
         if self._has_work.is_awaited:
             self._emitter.emit(now)
-        return None if self._running.pop(entry, None) is None else now
+        return None if self._running.pop(call, None) is None else now
 
-    @enable_ki_protection
-    def _complete_attempt(self, result: Any) -> float | None:
-        """An attempt has returned whose result may be retried. Returns as `_complete` does; None also if it is."""
-        entry = self._entry
-        assert entry is not None
-        assert self._retries is not None
-        if self._admissions:
-            self._report_completed()
+    def _report(self, call: Any, end: _End | None, error: Exception | None) -> Exception | None:
+        """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next.
+
+        Returns:
+            Why the call has failed: the error, or the exception of a `classify`.
+        """
+        gates = self._gates
+        if gates is None or end is _End.REFUSED:
+            return error
+        self._pool.is_reporting = self._has_reported = True
         try:
-            wait = self._retries.after_result(entry, result)
-        except Exception as error:  # noqa: BLE001 - the user's predicate may raise anything
-            self._error = error
-            return None
-        if wait is None:
-            return self._complete(result)
-        self._retry(entry, wait, None)
-        return None
+            if end is None:
+                gates.completed(call)
+            elif end is _End.RAISED:
+                assert error is not None
+                return gates.failed(call, error)
+            else:
+                (gates.expired if end is _End.EXPIRED else gates.cancelled)(call)
+        finally:
+            self._pool.is_reporting = False
+        return error
 
-    def _report_completed(self) -> None:
-        assert self._gates is not None
-        self._report(self._gates.completed, self._entry)
-
-    @enable_ki_protection
-    def _fail(self, error: Exception) -> None:
-        """An attempt has raised."""
-        entry = self._entry
-        if entry is None:  # not raised by user code
-            raise error
-        self._ledger.fail_attempt(entry, error)
-        if self._gates is not None:
-            error = self._report(self._gates.failed, entry, error)
-        wait = None
-        if self._retries is not None:
-            try:
-                wait = self._retries.after_error(entry, error)
-            except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
-                error = raised
-        if wait is None:
-            self._error = error
+    def _end_records(self, result: Any, end: _End | None, error: Exception | None, now: float) -> None:
+        """End the attempt of each record of the running call. Those without a result are in `_failures` then."""
+        call = self._entry
+        assert call is not None
+        if end is None:
+            self._end_returned(call, result, now)
+        elif end is _End.RAISED:
+            assert error is not None
+            self._end_raised(call, error, now)
+        elif end is _End.EXPIRED:
+            self._end_expired(call, error, now)
+        elif error is not None:
+            self._failures += map(_Failure, call.records, self._errors(error, call))
         else:
-            self._retry(entry, wait, error)
+            self._end_cancelled(call, now)
+        if not self._failures:
+            self._ended.clear()
+            self._ledger.end_call(now)
 
-    def _retry(self, entry: Entry, seconds: float, error: Exception | None) -> None:
+    def _end_returned(self, call: Entry, result: Any, now: float) -> None:
+        """A result of a group is a list of results. One that is an exception is the failed attempt of its record."""
+        if not self._has_groups:
+            self._end_result(call, result, now)
+            return
+        for entry, each in zip(call.records, result, strict=True):
+            if isinstance(each, Exception):
+                self._ledger.fail_attempt(entry, each)
+                self._end_failed(entry, each, None, now, None)
+            else:
+                self._end_result(entry, each, now)
+
+    def _end_result(self, entry: Entry, result: Any, now: float) -> None:
+        wait, retries = None, self._retries
+        try:
+            if retries is not None and self._checks_results:
+                wait = retries.after_result(entry, result, splits=self._splits)
+            outputs: Any = (result,) if self._flatten is None or wait is not None else self._flatten(result)
+        except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
+            self._failures.append(_Failure(entry, error))
+            return
+        if wait is None:
+            self._ledger.complete(entry, outputs, now)
+            self._ended.add(entry)
+        else:
+            self._retry(entry, wait, None, now, self._part)
+
+    def _end_raised(self, call: Entry, error: Exception, now: float) -> None:
+        """The records of a call that has raised are due for a retry at one instant."""
+        self._ledger.fail_attempt(call, error)
+        if self._has_groups:
+            self._invoker.name_group(error, call.records)
+        draw = None if self._retries is None else self._retries.draw()
+        for entry, each, half in zip(
+            call.records, self._errors(error, call), self._halves_of(call, error), strict=True
+        ):
+            self._end_failed(entry, each, draw, now, half)
+        self._running.pop(call, None)
+
+    def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
+        """The first deadline of a record has ended the call. For the other records, their attempt has timed out."""
+        draw = None if self._retries is None else self._retries.draw()
+        for entry, half in zip(call.records, self._halves_of(call), strict=True):
+            if entry.since + self._timeout <= now:
+                self._failures.append(_Failure(entry, cause=cause))
+                continue
+            error = AttemptTimeoutError(
+                f"attempt {entry.attempts} gave no result for {describe(entry.value)}: the deadline of another record "
+                f"ended their call, because that one has had its timeout of {self._timeout:g} s",
+                self._timeout,
+            )
+            error.__cause__ = cause
+            if self._retries is not None:
+                self._retries.timeouts[id(error)] = error
+            self._ledger.fail_attempt(entry, error)
+            self._end_failed(entry, error, draw, now, half)
+
+    def _end_cancelled(self, call: Entry, now: float) -> None:
+        for entry in call.records:
+            if entry not in self._ended:
+                self._ledger.cancel(entry, now)
+
+    def _end_failed(self, entry: Entry, error: Exception, draw: float | None, now: float, half: Part | None) -> None:
+        """The attempt of a record has failed. `half`: the one in which it is called again if it is not retried."""
+        wait, retries = None, self._retries
+        if retries is not None:
+            try:
+                wait = retries.after_error(entry, error, draw, splits=self._splits)
+            except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
+                self._failures.append(_Failure(entry, raised))
+                return
+        if wait is not None:
+            self._retry(entry, wait, error, now, self._part)
+        elif half is not None and (retries is None or retries.may_split(error)):
+            self._retry(entry, 0.0, error, now, half)
+        else:
+            self._failures.append(_Failure(entry, error))
+
+    def _retry(self, entry: Entry, seconds: float, error: Exception | None, now: float, part: Part | None) -> None:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
-        context, block = trio.lowlevel.current_task().context, self._pool.context
-        now = self._current_time()
-        changed = context if block.is_changed_in(context) else None
+        context = trio.lowlevel.current_task().context
+        is_changed = not self._has_groups and self._pool.context.is_changed_in(context)
+        changed = context if is_changed else None
         cause = None if self._gates is None else error
-        if self._scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None):
-            assert self._retries is not None
-            self._retries.withdraw()
-            self._entry = None
+        if self._scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, part=part):
+            if self._retries is not None:
+                self._retries.withdraw()
+            self._ended.add(entry)
             self._timer.wake_by(now + seconds)
         else:
-            self._is_late, self._cause = True, error
+            self._failures.append(_Failure(entry, cause=error))
+
+    @property
+    def _part(self) -> Part | None:
+        """The part of a group that is called."""
+        return self._entry.part if isinstance(self._entry, Group) else None
+
+    @property
+    def _splits(self) -> int:
+        """How many calls have been split to make the running one."""
+        part = self._part
+        return 0 if part is None else part.splits
+
+    def _halves_of(self, call: Entry, error: Exception | None = None) -> Sequence[Part | None]:
+        """For each record, the half in which it is called again if it is not retried. None: it is not called again.
+
+        Args:
+            call: The running call.
+            error: What it has raised. None: a deadline has ended it.
+        """
+        number = len(call.records)
+        if number == 1 or not self._invoker.splits or not self._may_split(error):
+            return (None,) * number
+        middle, splits = (number + 1) // 2, self._splits + 1
+        return (Part(splits),) * middle + (Part(splits),) * (number - middle)
+
+    def _may_split(self, error: Exception | None) -> bool:
+        """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
+        if error is None or (self._retries is not None and id(error) in self._retries.timeouts):
+            return True
+        return is_of_its_records(error)
+
+    def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
+        """The error of a call, for each of its records, because they get different notes."""
+        errors = [error, *(copied(error) for _ in call.records[1:])]
+        if self._retries is not None and id(error) in self._retries.timeouts:
+            self._retries.timeouts |= {id(each): each for each in errors}
+        return errors
 
     @enable_ki_protection
     async def _pause(self) -> float | None:
@@ -425,59 +586,70 @@ class Worker:
             return True
         if cancelled is None:
             return False
-        if self._gates is not None:
-            self._report(self._gates.cancelled, self._entry)
-        self._error = rest
+        self._end(None, _End.CANCELLED, rest)
         return True
 
     def _cancel(self) -> None:
-        entry, self._entry = self._entry, None
-        if entry is not None:
-            if self._gates is not None:
-                self._report(self._gates.cancelled, entry)
-            self._running.pop(entry, None)
-            self._ledger.cancel(entry, trio.current_time())
+        if self._entry is not None:
+            self._failures.clear()
+            self._end(None, _End.CANCELLED)
 
-    async def _rescue(self, entry: Entry) -> bool:
-        """Settle a failed or timed-out record in its slot. Returns whether the worker may continue."""
-        error, cause, is_late = self._error, self._cause, self._is_late
-        self._entry, self._error, self._cause, self._is_late = None, None, None, False
-        self._running.pop(entry, None)
-        if self._gates is not None:
-            if error is None and not is_late:
-                self._report(self._gates.expired, entry)
-            if not self._scheduler.is_plain:
-                self._pool.dispatch()  # a gate may have changed, and this worker is busy
-        if error is not None and trio.current_effective_deadline() == -inf:
-            self._fail_while_stopping(entry, error)
-            return False
+    async def _rescue(self) -> bool:
+        """Settle the records without results, one after another in the slot of their call.
+
+        Returns:
+            Whether the worker may continue.
+        """
+        call, failures = self._entry, self._failures
+        assert call is not None
+        self._entry, self._failures = None, []
+        self._ended.clear()
+        self._running.pop(call, None)
+        self._emitter.emit()  # other records of the call
+        if not self._scheduler.is_plain:
+            self._pool.dispatch()  # a gate may have changed, and this worker is busy
         try:
-            results = await self._invoker.rescue(entry, error, cause)
-        except Exception as final:  # noqa: BLE001 - user code may raise anything
-            self._ledger.abandon(entry)
-            self._pool.on_failure(final)
+            return await self._replace(failures)
+        finally:
+            self._ledger.end_call(trio.current_time())
+
+    async def _replace(self, failures: list[_Failure]) -> bool:
+        if trio.current_effective_deadline() == -inf and any(each.error is not None for each in failures):
+            self._end_while_stopping(failures)
             return False
-        except BaseException:
-            self._ledger.abandon(entry)  # already counted as failed or timed out
-            raise
-        self._ledger.finish(entry, results, trio.current_time())
-        self._emitter.emit()
+        for each in failures:
+            self._invoker.end(each.entry, each.error)
+        while failures:
+            each = failures[0]
+            try:
+                results = await self._invoker.replace(each.entry, each.error, each.cause)
+            except Exception as final:  # noqa: BLE001 - user code may raise anything
+                self._abandon(failures)
+                self._pool.on_failure(final)
+                return False
+            except BaseException:
+                self._abandon(failures)  # already counted as failed or timed out
+                raise
+            del failures[0]
+            self._ledger.finish(each.entry, results, trio.current_time())
+            self._emitter.emit()
         return True
 
-    def _fail_while_stopping(self, entry: Entry, error: Exception) -> None:
-        """Record a failure for which there is no consumer any more, so that no exception is lost."""
-        fatal = self._invoker.fail_while_stopping(entry, error)
-        self._ledger.abandon(entry)
-        if fatal is not None:
-            self._pool.on_failure(fatal)
+    def _end_while_stopping(self, failures: list[_Failure]) -> None:
+        """Record failures for which there is no consumer any more, so that no exception is lost."""
+        for each in failures:
+            fatal = None
+            if each.error is None:
+                self._invoker.end(each.entry, None)
+            else:
+                fatal = self._invoker.fail_while_stopping(each.entry, each.error)
+            self._ledger.abandon(each.entry)
+            if fatal is not None:
+                self._pool.on_failure(fatal)
 
-    def _report(self, end: Callable[..., Any], *arguments: Any) -> Any:
-        """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next."""
-        self._pool.is_reporting = self._has_reported = True
-        try:
-            return end(*arguments)
-        finally:
-            self._pool.is_reporting = False
+    def _abandon(self, failures: list[_Failure]) -> None:
+        for each in failures:
+            self._ledger.abandon(each.entry)
 
     # For policies, about the present call
 

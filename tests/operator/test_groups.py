@@ -660,6 +660,21 @@ async def test_a_cancelled_call_cancels_each_of_its_records(autojump_clock: Mock
     assert [each.element for each in operator.snapshot().elements] == [0, 1, 2]
 
 
+async def test_a_retry_that_is_cancelled_while_it_waits_for_its_group_has_waited(autojump_clock: MockClock) -> None:
+    async def fails_or_hangs(values: list[int]) -> list[Any]:
+        await trio.sleep(1.0 if 0 in values else 60.0)
+        return [OSError(), *values[1:]]
+
+    with trio.move_on_after(10.0):
+        async with unordered_wait(
+            range(4), fails_or_hangs, group=2, capacity=1, timeout=inf, retry=FixedDelay(1, 2.0)
+        ) as results:
+            await trio.sleep_forever()
+    numbers = results.statistics()
+    assert (numbers.cancelled, numbers.completed) == (3, 1)
+    assert numbers.slot_wait_seconds == 2 * 1.0 + 7.0  # of 2 and 3 until 1.0; of the retry from 3.0 to 10.0
+
+
 # Functions
 
 

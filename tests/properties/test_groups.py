@@ -7,6 +7,7 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from tests.properties.model import normalized, predicted_dead_letters, predicted
 from tests.properties.runs import Run, Source, function_of_groups, on_virtual_time, run
 from tests.properties.scenarios import KEYS, Scenario, scenarios, without_attempt_timeout
 from tests.properties.test_operator import check_observer, failing_numbers
+from trio_asyncio_io import FixedDelay, ordered_wait
 
 SIZES, WAITS = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0, math.inf])
 # Without deadlines, whether an element succeeds does not depend on the others in its calls
@@ -88,5 +90,43 @@ def test_a_left_run_resumes_from_its_snapshot(scenario: Scenario, size: int, wai
         expected = normalized(scenario.mode, predicted_outputs(scenario))
         assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
         assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
+
+    on_virtual_time(body)
+
+
+@given(st.sets(st.integers(0, 19)), SIZES, WAITS, st.integers(1, 3), st.integers(0, 2))
+def test_with_group_split_only_the_poisoned_records_fail(
+    poisoned: set[int], size: int, wait: float, capacity: int, max_retries: int
+) -> None:
+    seen: list[list[int]] = []
+
+    async def refuse(values: list[int]) -> list[int]:
+        seen.append(values)
+        await trio.sleep(0.25)
+        if poisoned & set(values):
+            raise ValueError("status 400")
+        return values
+
+    async def body() -> None:
+        operator = ordered_wait(
+            range(20),
+            refuse,
+            timeout=math.inf,
+            on_error="dead_letter",
+            retry=FixedDelay(max_retries, 1.0),
+            capacity=capacity,
+            group=size,
+            group_wait=wait,
+            group_split=True,
+        )
+        async with operator as results:
+            assert [result async for result in results] == [each for each in range(20) if each not in poisoned]
+            assert sorted([letter.element async for letter in results.dead_letters]) == sorted(poisoned)
+        numbers = results.statistics()
+        assert (numbers.groups, numbers.grouped) == (len(seen), sum(map(len, seen)))
+        assert (numbers.retried, numbers.running) == (numbers.grouped - 20, 0)
+        assert all(1 <= len(set(values)) == len(values) <= size for values in seen)
+        for each in poisoned:  # its calls: with retries for the first group, and one for each halving
+            assert sum(each in values for values in seen) <= 1 + max_retries + math.ceil(math.log2(size))
 
     on_virtual_time(body)

@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import thorough_except
 from trio_asyncio_io import (
     AsyncWaitOperator,
     FixedDelay,
@@ -250,14 +251,15 @@ CALLBACKS = [
     "timestamp",
     *HOOKS,
 ]
+EVERY = [(mode, group) for mode in ("ordered", "unordered", "keyed") for group in (None, 3)]
+SHORT = [("ordered", None), ("keyed", 3)]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("mode", ["ordered", "unordered", "keyed"])
-@pytest.mark.parametrize("group", [None, 3])
+@pytest.mark.parametrize(("mode", "group"), thorough_except(SHORT, EVERY))
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_an_odd_callback_neither_hangs_nor_leaks(name: str, group: int | None, mode: str) -> None:
-    for oddity in [*VALUES, *ERRORS]:
+    for oddity in ERRORS if name in HOOKS else [*VALUES, *ERRORS]:  # the operator ignores what a hook returns
         try:
             trio.run(run, name, oddity, group, mode, clock=MockClock(autojump_threshold=0))
         except BaseException as error:

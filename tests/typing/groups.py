@@ -28,7 +28,7 @@ async def not_a_list(values: list[str]) -> int:
 
 
 async def lists() -> None:
-    async with ordered_wait(["1"], prices, timeout=5.0, group=10, group_wait=0.1) as results:
+    async with ordered_wait(["1"], prices, timeout=5.0, group=10, group_wait=0.1, group_split=True) as results:
         assert_type(results, Results[float])
     async with unordered_wait(["1"], prices_or_errors, timeout=5.0, group=10, capacity=5) as results:
         assert_type(results, Results[float])

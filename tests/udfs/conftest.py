@@ -64,7 +64,7 @@ def settings() -> Callable[..., Settings]:
         packed: Any = function if isinstance(function, Live) else _live(function)
         handler: Any = None if on_timeout is None else _live(on_timeout)
         buffer = more.pop("buffer", None)
-        names = {"mode", "capacity", "retry", "observer", "gate", "group", "group_wait"} & more.keys()
+        names = {"mode", "capacity", "retry", "observer", "gate", "group", "group_wait", "group_split"} & more.keys()
         options = {name: more.pop(name) for name in names}
         key = attrgetter("key") if options.get("mode") == "keyed" else None
         return Settings(

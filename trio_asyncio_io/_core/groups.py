@@ -6,7 +6,8 @@ A record that may start waits for its group. The group is complete when it is fu
 New records and retries form groups of their own: a new record never shares a call with one that has failed, and has
 its whole timeout. Retries do not wait for others: those that are due when a slot is free share a call. With gates per
 key, a group has records of one key only. While a group waits for gates, no other group is formed for the same gates,
-except for retries, which start first: later groups become larger meanwhile.
+except for retries, which start first: later groups become larger meanwhile. The records of a `Part` share no call with
+others.
 
 A call has the slot, and each of its records has its own account: the scheduler, the gates, the deadlines and the
 workers see a `Group`, while the queue, the retries, the observer and the sums of the ledger see its records.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -26,9 +28,22 @@ from .ledger import Ledger
 from .queue import Entry
 from .scheduler import FOR_SLOT, TRANSITIONS, Gates, Scheduler
 
-__all__ = ["Group", "GroupLedger", "GroupScheduler", "Grouping"]
+__all__ = ["Group", "GroupLedger", "GroupScheduler", "Grouping", "Part"]
 
-Kind: TypeAlias = tuple[bool, KeyGates | None]  # whether they are retries, and the gates of their key
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Part:
+    """Half of the records of a call that has failed. They are called apart from others, to find which one fails.
+
+    Args:
+        splits: How many calls have been split to make this part, 1 or more.
+    """
+
+    splits: int
+
+
+# Whether they are retries, the gates of their key, and their part
+Kind: TypeAlias = tuple[bool, KeyGates | None, Part | None]
 
 
 class Group(Entry):
@@ -38,6 +53,7 @@ class Group(Entry):
         records: One or more, by rank.
         waits: By record, since when it has waited, in seconds on Trio's clock.
         group_waits: By record, the part of its wait in which the group was not complete, in seconds.
+        part: That of the records. None: the call was not split from another one.
 
     Attributes:
         value: The argument of the function: the list of the records' values.
@@ -45,15 +61,18 @@ class Group(Entry):
         slot_waits: By record, how long it has waited for a slot.
     """
 
-    __slots__ = ("_records", "group_waits", "slot_waits", "waits")
+    __slots__ = ("_records", "group_waits", "part", "slot_waits", "waits")
 
-    def __init__(self, records: Sequence[Entry], waits: Sequence[float], group_waits: Sequence[float]) -> None:
+    def __init__(
+        self, records: Sequence[Entry], waits: Sequence[float], group_waits: Sequence[float], part: Part | None = None
+    ) -> None:
         first = records[0]
         super().__init__(first.element, [entry.value for entry in records], first.sequence, min(waits))
         self.attempts = first.attempts
         self._records = records
         self.waits = waits
         self.group_waits = group_waits
+        self.part = part
         self.slot_waits = [0.0] * len(records)
 
     @property
@@ -106,7 +125,9 @@ class GroupLedger(Ledger):
             self._ungrouped -= len(group.records)
 
     def end_slot_wait(self, entry: Entry, since: float, now: float) -> None:
-        assert isinstance(entry, Group)
+        if not isinstance(entry, Group):  # the operator has ended while a retry waited for its group
+            super().end_slot_wait(entry, since, now)
+            return
         for position, (record, waited_since) in enumerate(zip(entry.records, entry.waits, strict=True)):
             seconds = now - max(since, waited_since) - entry.group_waits[position]
             self.counters.group_wait_seconds += entry.group_waits[position]
@@ -153,7 +174,6 @@ class GroupLedger(Ledger):
             super().retry(record)
 
     def end_call(self, now: float) -> None:
-        """Free the slot of a call. Each of its records has ended, or waits for its retry."""
         self.counters.running -= 1
         self.flow.change_calls(-1, now)
 
@@ -200,17 +220,17 @@ class _Pool:
     """Records that may share a call.
 
     Attributes:
-        keys: The gates of their key, if they have any.
+        kind: What they have in common.
         wait: Seconds for which the first of them waits for others.
         opened: Since when the first of them has waited.
         is_due: Whether that is long enough.
         records: A heap of (rank, since when it has waited for its group, record).
     """
 
-    __slots__ = ("is_due", "keys", "opened", "records", "wait")
+    __slots__ = ("is_due", "kind", "opened", "records", "wait")
 
-    def __init__(self, keys: KeyGates | None, wait: float) -> None:
-        self.keys = keys
+    def __init__(self, kind: Kind, wait: float) -> None:
+        self.kind = kind
         self.wait = wait
         self.opened = inf
         self.is_due = False
@@ -218,6 +238,11 @@ class _Pool:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    @property
+    def keys(self) -> KeyGates | None:
+        """The gates of their key, if they have any."""
+        return self.kind[1]
 
     @property
     def rank(self) -> Rank:
@@ -244,12 +269,12 @@ class Grouping:
     def __len__(self) -> int:
         return self._number
 
-    def add(self, entry: Entry, since: float, keys: KeyGates | None) -> None:
+    def add(self, entry: Entry, since: float, keys: KeyGates | None, part: Part | None = None) -> None:
         """A record waits for its group since then."""
-        is_retry = entry.attempts > 0
-        pool = self._pools.get((is_retry, keys))
+        kind = is_retry, _, _ = entry.attempts > 0, keys, part
+        pool = self._pools.get(kind)
         if pool is None:
-            pool = self._pools[is_retry, keys] = _Pool(keys, 0.0 if is_retry else self.wait)
+            pool = self._pools[kind] = _Pool(kind, 0.0 if is_retry else self.wait)
             if keys is not None:
                 keys.passage.running += 1  # the gates stay in use
         heappush(pool.records, (rank_of(entry), since, entry))
@@ -274,7 +299,7 @@ class Grouping:
 
     def waits_for_more(self, number: int) -> bool:
         """Whether so many new records without a key leave a group incomplete that is not due."""
-        pool = self._pools.get((False, None))
+        pool = self._pools.get((False, None, None))
         return pool is not None and not pool.is_due and len(pool) + number < self.size
 
     def first(self, line: Line, *, may_grow: bool, only_retries: bool) -> _Pool | None:
@@ -290,11 +315,12 @@ class Grouping:
         complete = min(full, pool.opened + pool.wait, completed_by)
         entries = [entry for _, _, entry in taken]
         starts = [since if entry.attempts else entry.since for _, since, entry in taken]
-        group = Group(entries, starts, [max(0.0, complete - since) for _, since, _ in taken])
+        waits = [max(0.0, complete - since) for _, since, _ in taken]
+        group = Group(entries, starts, waits, pool.kind[2])
         if pool.records:
             self._open(pool, pool.records[0][1])
         else:
-            del self._pools[entries[0].attempts > 0, pool.keys]
+            del self._pools[pool.kind]
             if pool.keys is not None:
                 pool.keys.passage.running -= 1
         return group
@@ -305,7 +331,7 @@ class Grouping:
             heappush(self._due, (since + pool.wait, next(self._numbers), pool))
 
     def _candidates(self, line: Line, *, may_grow: bool, only_retries: bool) -> Iterable[_Pool]:
-        for (is_retry, _), pool in self._pools.items():
+        for (is_retry, _, _), pool in self._pools.items():
             if only_retries and not is_retry:
                 continue
             is_complete = pool.is_due or len(pool) >= self.size or not may_grow
@@ -411,22 +437,18 @@ class GroupScheduler(Scheduler):
         )
         return waiting.passage
 
-    def _end_slot_wait(self, waiting: Waiting, now: float) -> None:
-        if isinstance(waiting.entry, Group):  # otherwise the operator has ended while a retry waited for its group
-            super()._end_slot_wait(waiting, now)
-
     def _wait_for_slot(self, waiting: Waiting, since: float) -> None:
         if isinstance(waiting.entry, Group):  # the gates of its key held it back
             super()._wait_for_slot(waiting, since)
             return
-        waiting.state = TRANSITIONS[waiting.state]["wait for slot"]
+        waiting.state, waiting.since = TRANSITIONS[waiting.state]["wait for slot"], since
         self._ledger.wait_for_slot(waiting.entry)
-        self._wait_for_group(waiting.entry, since)
+        self._wait_for_group(waiting.entry, since, self._parts.pop(waiting.entry.sequence, None))
 
-    def _wait_for_group(self, entry: Entry, since: float) -> None:
+    def _wait_for_group(self, entry: Entry, since: float, part: Part | None = None) -> None:
         try:
             keys = None if self._gates is None else self._gates.of_key(entry.value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._fail(error, entry)
             return
-        self._grouping.add(entry, since, keys)
+        self._grouping.add(entry, since, keys, part)

@@ -397,6 +397,9 @@ class Ledger:
         """Free the slot of a record that has ended without results. It stays in the snapshot, unfinished."""
         self.counters.running -= 1
 
+    def end_call(self, now: float) -> None:
+        """Free the slot of a call for several records, which have ended or wait for their retry."""
+
     # Output
 
     def poll(self, now: float, limit: int) -> list[Entry]:

@@ -39,6 +39,7 @@ class OptionsArguments(TypedDict, total=False):
     observer: Observer | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     group_wait: float
+    group_split: bool
 
 
 def default_buffer(running: int) -> int:
@@ -84,6 +85,11 @@ class Options:
             record. `capacity` then counts calls. None (the default): the function gets single values.
         group_wait: Seconds for which the first record of a group waits for more, at least 0; 0.05 is the default.
             0: a group has only records that wait already. At the end of the input, no group waits. Used with `group`.
+        group_split: Whether the records of a call are called again in halves when the call has failed for the last time
+            and one of them may be the cause: with an `attempt_timeout`, or with an error that is neither `transient`
+            nor a refusal. A record fails only when it is alone (AWS Lambda: `BisectBatchOnFunctionError`). Halves count
+            as retries everywhere but in `max_retries`. False (the default): all of these records fail. True needs
+            `group`.
         mode: The output order: "ordered" (the default), "unordered" or "keyed".
         key: value -> hashable. Required for mode "keyed", refused for the others.
 
@@ -105,6 +111,7 @@ class Options:
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None = None
     group: int | None = None
     group_wait: float = GROUP_WAIT
+    group_split: bool = False
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
 
@@ -115,6 +122,8 @@ class Options:
         if self.group is not None:
             set_field(self, "group", check_int("group", self.group, at_least=1))
         set_field(self, "group_wait", check_seconds("group_wait", self.group_wait))
+        if self.group_split and self.group is None:
+            raise ValueError("group_split=True needs group=: give the upper limit of records in one call")
         self._set_buffer()
         self._check_callables()
         self._check_mode()

@@ -494,28 +494,39 @@ class Retries:
         is_default = type(strategy).retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None
         self.checks_results = not is_default or strategy.budget is not None
         self.timeouts: dict[int, Exception] = {}
+        self._was_denied = False
 
-    def after_error(self, entry: Entry, error: Exception, draw: float | None = None) -> float | None:
+    def after_error(
+        self, entry: Entry, error: Exception, draw: float | None = None, *, splits: int = 0
+    ) -> float | None:
         """The seconds until the next attempt. None: the exception counts.
 
         Args:
             draw: The random number for the jitter, from 0.0 to 1.0. None: a new one.
+            splits: The attempts that are no retries, because a call was split.
         """
         is_own_timeout = self.timeouts.pop(id(error), None) is not None
+        self._was_denied = False
         self._deposit(entry)
-        if entry.attempts > self._max_retries or self._is_final(error):
+        attempt = entry.attempts - splits
+        if attempt > self._max_retries or self._is_final(error):
             return None
         if not (is_own_timeout or self._retries_exception(error)):
             return None
         draw = self.draw() if draw is None else draw
-        return self._seconds(entry.attempts, draw, error) if self._may_retry(error) else None
+        return self._seconds(attempt, draw, error) if self._may_retry(error) else None
 
-    def after_result(self, entry: Entry, result: Any) -> float | None:
-        """The seconds until the next attempt. None: the result counts."""
+    def after_result(self, entry: Entry, result: Any, *, splits: int = 0) -> float | None:
+        """The seconds until the next attempt. None: the result counts. See `after_error`."""
         self._deposit(entry)
-        if entry.attempts > self._max_retries or not self._retries_result(result):
+        attempt = entry.attempts - splits
+        if attempt > self._max_retries or not self._retries_result(result):
             return None
-        return self._seconds(entry.attempts, self.draw()) if self._may_retry(None) else None
+        return self._seconds(attempt, self.draw()) if self._may_retry(None) else None
+
+    def may_split(self, error: Exception) -> bool:
+        """Whether the budget allows another call, in a part of its group, for the record of the last `after_error`."""
+        return not self._was_denied and self._may_retry(error)
 
     def withdraw(self) -> None:
         """Count a retry that will be made."""
@@ -533,5 +544,6 @@ class Retries:
     def _may_retry(self, error: Exception | None) -> bool:
         if self._account.balance >= 1:
             return True
+        self._was_denied = True
         self._on_denied(error)
         return False

@@ -166,6 +166,7 @@ class Scheduler:
         self._at_gates = 0  # records in lines
         self._in_line_now = 1  # how many workers ask for the records in the line
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
+        self._parts: dict[int, Any] = {}  # by sequence, of records in a backoff
         self._most_retries = capacity
         self._waits_for_retries = False  # whether a slot is free for a new record, which waits for retries
         self.deadlines = Deadlines(timeout)
@@ -269,6 +270,7 @@ class Scheduler:
         cause: Exception | None = None,
         *,
         has_raised: bool = True,
+        part: Any = None,
     ) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
 
@@ -279,6 +281,7 @@ class Scheduler:
             now: The time.
             cause: The error of the attempt, if a gate may refuse the next one.
             has_raised: Whether the attempt has raised; otherwise its result is retried.
+            part: The `Part` of a group with which it is called.
 
         Returns:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
@@ -295,6 +298,8 @@ class Scheduler:
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised:
             self._failed.add(entry)
+        if part is not None:
+            self._parts[entry.sequence] = part
         self._account_for_retries(now)
         return True
 

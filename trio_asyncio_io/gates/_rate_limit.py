@@ -55,8 +55,7 @@ class RateLimit(Gate):
 
     Example:
         requests = RateLimit(500 / 60, burst=10, name="requests")
-        per_second = 100_000 / 60
-        tokens = RateLimit(per_second, burst=10_000, weight=lambda text: len(text) / 4, name="tokens")
+        tokens = RateLimit(100_000 / 60, burst=10_000, weight=count_tokens, name="tokens")
         ordered_wait(prompts, ask, timeout=60.0, gate=[requests, tokens])
     """
 

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # The arguments of a UDF that are also options of the operator
-OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "group", "group_wait")
+OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "group", "group_wait", "group_split")
 # Those that `for_session` reads
 CLUSTER_ARGUMENTS = frozenset({"cluster_capacity", "cluster_rate", "cluster_budget"})
 
@@ -68,6 +68,8 @@ class UDFArguments(TypedDict, total=False):
             restart see single rows. None (the default): the function gets single values.
         group_wait: Seconds for which the first row of a group waits for more; 0 or more, 0.05 by default. Used with
             `group`.
+        group_split: Whether the rows of a call that has failed for the last time are called again in halves, until the
+            row that fails is alone. False by default. Used with `group`.
     """
 
     capacity: int
@@ -86,6 +88,7 @@ class UDFArguments(TypedDict, total=False):
     skip_nulls: bool
     group: int | None
     group_wait: float
+    group_split: bool
 
 
 class DataFrameArguments(UDFArguments, total=False):

@@ -66,6 +66,7 @@ class Calls(AsyncFunction[Any, Any]):
             "key": options.key,
             "group": options.group,
             "group_wait": options.group_wait,
+            "group_split": options.group_split,
             "retry": options.retry and _of_rows(options.retry),
             "observer": observer if observer is None or isinstance(observer, Report) else RowObserver(observer),
             "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),

@@ -424,6 +424,19 @@ async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autoju
     ]
 
 
+async def test_with_group_split_only_the_row_that_is_refused_fails(settings: Any, autojump_clock: MockClock) -> None:
+    async def refused(values: list[str]) -> list[Any]:
+        if "b" in values:
+            raise LookupError("b")
+        return values
+
+    calls = GroupCalls(refused, None, settings(refused, group=3, group_split=True, on_error="column"))
+    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
+        out = [row async for row in operator.output]
+    assert [outcome(row)[:3] for row in out] == [("a", 3, None), (None, 3, "LookupError('b')"), ("c", 2, None)]
+    assert calls.made == 5
+
+
 async def test_the_rows_of_a_group_have_equal_parts_of_its_weights(settings: Any, autojump_clock: MockClock) -> None:
     async def ask(values: list[int]) -> list[int]:
         settle(0.5)
