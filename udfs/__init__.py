@@ -118,4 +118,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names, and the modules that were imported. Not what this module uses itself."""
+    hidden = {"Any", "TYPE_CHECKING", "import_module", "needs_extra"}
+    return sorted({*globals(), *__all__} - hidden)

@@ -115,8 +115,8 @@ def unordered_wait(
     Semantics:
         * **Order**: completion order. With `event_time`, each task generates watermarks from that column, and no row
           crosses a watermark: a row overtakes others only within about `max_out_of_orderness` of event time. These
-          watermarks are independent of `withWatermark`. Call that after the operator, because Spark drops the watermark
-          of a DataFrame that a Python operator transforms.
+          watermarks are independent of `withWatermark`. Call that after the operator: whether one that was set before
+          holds after it depends on the version of Spark.
         * **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:

@@ -5,8 +5,7 @@ import trio
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from trio_asyncio_io import transient
-from udfs import ExponentialBackoff, ordered_wait
+from udfs import ExponentialBackoff, ordered_wait, transient
 
 
 class LookUp:

@@ -2,9 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from trio_asyncio_io import transient
 from trio_asyncio_io.policies import cached, single_flight
-from udfs import AsyncFunction, ExponentialBackoff, unordered_wait
+from udfs import AsyncFunction, ExponentialBackoff, transient, unordered_wait
 from udfs.http import client
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import trio
 from pyspark.sql import SparkSession
 
-from trio_asyncio_io import transient
-from udfs import ExponentialBackoff, ordered_wait
+from udfs import ExponentialBackoff, ordered_wait, transient
 
 COLUMNS = "key string, value string, partition int, offset bigint"
 

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field, ValidationError
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
-from trio_asyncio_io import transient
 from trio_asyncio_io.gates import CircuitBreaker, settle
 from udfs import (
     AsyncFunction,
@@ -18,6 +17,7 @@ from udfs import (
     ExponentialBackoff,
     explain,
     rehearse,
+    transient,
     unordered_wait,
 )
 from udfs.http import client

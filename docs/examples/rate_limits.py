@@ -3,8 +3,7 @@
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
-from trio_asyncio_io import transient
-from udfs import AsyncFunction, ExponentialBackoff, unordered_wait
+from udfs import AsyncFunction, ExponentialBackoff, transient, unordered_wait
 from udfs.http import client
 from udfs.http_columns import http_get
 

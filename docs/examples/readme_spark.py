@@ -2,8 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from trio_asyncio_io import transient
-from udfs import AsyncFunction, ExponentialBackoff, unordered_wait
+from udfs import AsyncFunction, ExponentialBackoff, transient, unordered_wait
 from udfs.http import client
 
 

@@ -4,8 +4,7 @@ import os
 
 from pyspark.sql import SparkSession
 
-from trio_asyncio_io import transient
-from udfs import AsyncFunction, ExponentialBackoff, ordered_wait
+from udfs import AsyncFunction, ExponentialBackoff, ordered_wait, transient
 from udfs.http import client
 
 

@@ -2,8 +2,7 @@ import httpx
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from trio_asyncio_io import transient
-from udfs import ExponentialBackoff, ordered_wait
+from udfs import ExponentialBackoff, ordered_wait, transient
 
 http = httpx.AsyncClient()
 

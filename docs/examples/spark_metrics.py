@@ -1,7 +1,6 @@
 from pyspark.sql import Observation, SparkSession
 
-from trio_asyncio_io import transient
-from udfs import ExponentialBackoff, ordered_wait, summary
+from udfs import ExponentialBackoff, ordered_wait, summary, transient
 from udfs.progress import progress
 
 

@@ -4,8 +4,7 @@ import httpx
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from trio_asyncio_io import transient
-from udfs import AsyncFunction, ExponentialBackoff, unordered_wait
+from udfs import AsyncFunction, ExponentialBackoff, transient, unordered_wait
 from udfs.http import client
 
 SERVICE = "http://127.0.0.1:8000"

@@ -177,8 +177,9 @@ def test_infinite_and_negative_seconds_are_refused(name: str, kind: Any, keyword
         ({"jitter": -0.5}, ValueError, "jitter must be"),
         ({"jitter": "full"}, TypeError, "jitter must be"),
         ({"jitter": None}, TypeError, "jitter must be"),
-        ({"initial": "1"}, TypeError, "initial must be seconds as a number, got '1'"),
-        ({"maximum": True}, TypeError, "maximum must be seconds as a number, got True"),
+        ({"initial": "1"}, TypeError, "initial must be seconds as a number such as 5.0, got '1'"),
+        ({"maximum": True}, TypeError, "maximum must be seconds as a number such as 5.0, got True"),
+        ({"budget": 10}, TypeError, "budget must be a RetryBudget or None, got 10"),
     ],
 )
 def test_invalid_arguments_of_an_exponential_backoff_are_refused(

@@ -7,8 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
-from trio_asyncio_io import RetryBudget
+from trio_asyncio_io import FixedDelay, RetryBudget, ordered_wait
 from trio_asyncio_io._core.retry import BudgetAccount
 
 
@@ -47,6 +48,19 @@ def test_without_failures_the_balance_is_limited(ratio: float, reserve: float, s
     for _ in range(1_000):
         account.deposit()
     assert [account.withdraw() for _ in range(saved + 1)] == [True] * saved + [False]
+
+
+async def test_a_balance_of_one_allows_one_retry(autojump_clock: MockClock) -> None:
+    calls = []
+
+    async def fail(value: int) -> None:
+        calls.append(value)
+        raise ConnectionError("down")
+
+    retry = FixedDelay(5, 1.0, budget=RetryBudget(ratio=0.0, reserve=1.0))
+    async with ordered_wait([7], fail, timeout=60.0, retry=retry, on_error="skip") as results:
+        assert [each async for each in results] == []
+    assert calls == [7, 7]
 
 
 def test_retries_are_unlimited_without_a_budget() -> None:

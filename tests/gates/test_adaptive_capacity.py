@@ -13,6 +13,7 @@ import pytest
 
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import AdaptiveCapacity, Outcome, PerKey
+from trio_asyncio_io.gates._adaptive_capacity import _Window
 
 OK = Outcome("ok")
 
@@ -43,6 +44,57 @@ def limits(gate: AdaptiveCapacity, latency_of: Callable[[int], float], windows: 
         now = window(gate, now, latency_of(gate.limit))
         found.append(gate.limit)
     return found
+
+
+def test_the_end_of_a_call_makes_room_for_exactly_one() -> None:
+    gate = AdaptiveCapacity(4, 4)
+    for _ in range(4):
+        gate.started(0.0, 1.0)
+    gate.ended(0.1, 0.1, OK, 1.0)
+    assert gate.delay(0.1, 1.0) == 0.0
+    gate.started(0.1, 1.0)
+    assert gate.delay(0.1, 1.0) == inf
+
+
+def test_after_an_outage_each_success_adds_one_call() -> None:
+    gate = AdaptiveCapacity(40, 40)
+    for now in range(0, 50, 10):
+        gate.started(now, 1.0)
+        gate.ended(now, 0.0, Outcome("overload"), 1.0)
+    low = gate.limit
+    found = []
+    for now in (60.0, 60.1, 60.2):
+        gate.started(now, 1.0)
+        gate.ended(now, 0.0, OK, 1.0)
+        found.append(gate.limit)
+    assert found == [low + 1, low + 2, low + 3]
+
+
+def test_a_window_without_fresh_calls_has_the_latency_of_the_others_and_no_error() -> None:
+    window = _Window(10.0, 30)
+    for _ in range(30):
+        window.add(20.0, 15.0)
+    assert (window.latency, window.error) == (15.0, 0.0)
+    assert not window.has_latency(20.0)
+
+
+def test_a_descent_needs_five_fresh_calls_even_if_they_take_equally_long() -> None:
+    window = _Window(10.0, 1)
+    found = []
+    for _ in range(5):
+        window.add(10.4, 0.2)
+        found.append(window.has_latency(10.5))
+    assert found == [False] * 4 + [True]
+    assert not window.has_latency(10.4)
+
+
+def test_a_descent_needs_twenty_calls_if_they_take_differently_long() -> None:
+    window = _Window(10.0, 1)
+    found = []
+    for seconds in [0.1, 0.4] * 10:
+        window.add(10.5, seconds)
+        found.append(window.has_latency(10.5))
+    assert found == [False] * 19 + [True]
 
 
 def test_the_limit_doubles_while_the_throughput_grows() -> None:

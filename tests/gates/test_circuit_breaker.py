@@ -160,6 +160,15 @@ def test_it_gives_up_with_the_exception_of_the_service() -> None:
     assert DOWN.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
 
 
+def test_a_trickle_without_calls_counts_for_giving_up() -> None:
+    gate = opened(open_for=10.0, max_open=1000.0, give_up=60.0)
+    probe(gate, 12.0, OK)
+    for _ in range(3):
+        probe(gate, 50.0, OVERLOAD)
+    with pytest.raises(ConnectionRefusedError):
+        gate.delay(65.0, 1.0)
+
+
 def test_time_without_a_call_that_waits_does_not_count_for_giving_up() -> None:
     """A source may pause for an hour, and the service be back."""
     gate = opened(open_for=2.0, give_up=5.0)

@@ -96,7 +96,7 @@ async def test_the_least_recently_used_result_is_evicted() -> None:
         ({"ttl": 0.0}, ValueError, "ttl must be seconds above 0, got 0.0"),
         ({"ttl": -1.0}, ValueError, "^ttl must be seconds above 0, got -1.0"),
         ({"ttl": math.nan}, ValueError, "^ttl must be seconds above 0, got nan"),
-        ({"ttl": "1 h"}, TypeError, "^ttl must be seconds as a number, got '1 h'"),
+        ({"ttl": "1 h"}, TypeError, "^ttl must be seconds as a number such as 5.0, got '1 h'"),
         ({"negative_ttl": -1.0}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got -1.0"),
         ({"negative_ttl": math.nan}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got nan"),
         ({"is_negative": None}, TypeError, "is_negative must be callable, got None"),

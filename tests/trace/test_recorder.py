@@ -61,11 +61,11 @@ async def test_a_backoff_is_beside_the_slots(autojump_clock: MockClock) -> None:
     trace = await recorded("xabc", script, recorder, **options)
     slots = [(span["name"], span["tid"], span["ts"] / 1e6, span["dur"] / 1e6) for span in spans_of(trace, "record")]
     assert sorted(slots, key=lambda slot: slot[2:]) == [
-        ("record 1", 2, 0.0, 1.0),
-        ("record 0", 1, 0.0, 9.0),
-        ("record 2", 2, 1.0, 4.0),
-        ("record 1", 2, 5.0, 1.0),
-        ("record 3", 2, 6.0, 4.0),
+        ("record 1", 1, 0.0, 1.0),
+        ("record 0", 2, 0.0, 9.0),
+        ("record 2", 1, 1.0, 4.0),
+        ("record 1", 1, 5.0, 1.0),
+        ("record 3", 1, 6.0, 4.0),
     ]
     assert [wait for wait in waits_of(trace) if wait[1] == 1 and wait[2] < 5.0] == [
         ("backoff", 1, 1.0, 4.0),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pkgutil import iter_modules
+
 import pytest
 
 import udfs
@@ -16,6 +18,12 @@ HTTP = {"httpx", "httptools"}
 def test_every_public_name_can_be_imported() -> None:
     assert {name for name in udfs.__all__ if getattr(udfs, name).__name__ != name} == set()
     assert set(udfs.__all__) <= set(dir(udfs))
+
+
+def test_the_names_that_the_package_uses_itself_are_not_listed() -> None:
+    assert {name for name in dir(udfs) if not name.startswith("_")} - set(udfs.__all__) <= {
+        each.name for each in iter_modules(udfs.__path__)
+    }
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

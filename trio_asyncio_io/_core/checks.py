@@ -87,7 +87,7 @@ def check_seconds(name: str, value: object, *, positive: bool = False, finite: b
         legal = "seconds above 0"
     elif finite:
         legal = "finite seconds and not negative"
-    return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number{hint}")
+    return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number such as 5.0{hint}")
 
 
 def check_weight(name: str, value: object, *, of: object = None) -> float:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 
-from .._rate.budget_file import check_file
 from .._rate.redis_tokens import RedisTokens
 from .._sent.cluster_budget import ClusterBudget, LeasedBudget
 from .._sent.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rates
@@ -15,17 +13,16 @@ from .token_server import TokenServer
 
 __all__ = ["budget_for_tasks", "rates_for_tasks"]
 
-# Names whose rates and budgets are remembered, by application
+# Names whose rates are remembered, by application
 MAX_NAMES = 1_000
 
 
 class _Application:
-    """The server of an application, and the limits that it has been given."""
+    """The server of an application, and the rates that it has been given."""
 
     def __init__(self, context: Any, host: str) -> None:
         self.server = TokenServer(host, lambda: context._jsc is None)  # noqa: SLF001 - Spark has no public name for it
         self._rates: dict[str | None, float] = {}
-        self._budgets: dict[str | None, tuple[float, str | None]] = {}
 
     def check(self, given: ClusterRate) -> None:
         """Check that a name has one rate.
@@ -42,24 +39,6 @@ class _Application:
             )
         if len(self._rates) > MAX_NAMES:
             del self._rates[next(iter(self._rates))]
-
-    def add(self, given: ClusterBudget) -> None:
-        """Lease a budget.
-
-        Raises:
-            OSError: Its file cannot be used.
-            ValueError: Its name has another amount, or another file.
-        """
-        path = None if given.path is None else os.path.abspath(os.fspath(given.path))  # noqa: PTH100 - a text
-        amount, its_path = self._budgets.setdefault(given.name, (given.amount, path))
-        if (amount, its_path) != (given.amount, path):
-            raise ValueError(
-                f"the cluster_budget named {given.name!r} has amount={amount:g} and path={its_path!r} in this session, "
-                f"got amount={given.amount:g} and path={path!r}: give the other budget another name"
-            )
-        if path is not None:
-            check_file(path)
-        self.server.add_budget(str(given.name), path)
 
 
 # Of this driver, by identifier
@@ -141,7 +120,7 @@ def _address_of_source(given: ClusterRate | ClusterBudget, session: Any, instead
         if isinstance(given, ClusterRate):
             application.check(given)
         else:
-            application.add(given)
+            application.server.add_budget(given)
         port = _port_of(application.server, given, bound)
     return TokenAddress(host, port, application.server.secret)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
@@ -74,7 +75,9 @@ def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequenc
     known = [fold(name) for name in existing]
     for name in inputs:
         if fold(name) not in known:
-            raise ValueError(f"no such column: {name!r} (columns: {', '.join(existing)})")
+            nearest = get_close_matches(fold(name), known, 1)
+            hint = f"; did you mean {existing[known.index(nearest[0])]!r}?" if nearest else ""
+            raise ValueError(f"no such column: {name!r} (columns: {', '.join(existing)}){hint}")
     for name in inputs:
         if known.count(fold(name)) > 1:
             raise ValueError(f"there are several columns {name!r}: rename them first")

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import atexit
+import os
 import secrets
 import socket
+import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import trio
 
-from .._rate.budget_file import grant_from_file
-from .._rate.budgets import BudgetGrant, BudgetRequest, BudgetSource
+from .._rate.budget_file import check_file, grant_from_file
+from .._rate.budgets import FORGOTTEN, BudgetGrant, BudgetRequest, BudgetSource
 from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Grant, Request, TokenSource
+from .._rate.tokens import Grant, Refusal, Request, TokenSource
+from .._sent.cluster_budget import ClusterBudget
 
 __all__ = ["TokenServer"]
 
@@ -26,6 +30,33 @@ LOGIN_SECONDS = 5.0
 IDLE_SECONDS = 30.0  # more than that of a worker, so that only connections to dead machines are closed here
 MAX_CLIENTS = 800  # Linux allows a process 1,024 files by default, and the driver has others
 MAX_STRANGERS = 64
+
+# Budgets without a name that are remembered in any case. A query that builds one for each micro-batch leaves it behind
+MAX_UNNAMED = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class _Budget:
+    """A budget that is leased.
+
+    Args:
+        amount, path: See `ClusterBudget`; the path is absolute.
+        given: The user's object, as long as it is alive.
+        used: The latest instant at which a query was built with it, or a lease was requested.
+        is_named: Whether the user has given it a name. It is then kept until the application ends.
+        source: Its leases.
+    """
+
+    amount: float
+    path: str | None
+    given: weakref.ref[ClusterBudget]
+    used: float
+    is_named: bool
+    source: BudgetSource = field(default_factory=BudgetSource)
+
+    def is_unused(self, now: float) -> bool:
+        """Whether nobody can use it in a new query, and nothing has used it for as long as leases are kept."""
+        return self.given() is None and self.used < now - FORGOTTEN
 
 
 class TokenServer:
@@ -36,6 +67,7 @@ class TokenServer:
 
     A thread that has died is replaced when the next port is requested. The new one has the same secret and ports, so
     tasks that run continue. It remembers no rate, so its source begins as after any loss of memory. Budgets are kept.
+    If more than `MAX_UNNAMED` have no name, the unused ones among them are forgotten.
 
     Args:
         host: The address to listen on.
@@ -51,7 +83,7 @@ class TokenServer:
         self._is_over = is_over
         self._ports: set[int] = set()
         self._thread: threading.Thread | None = None
-        self._budgets: dict[str, tuple[BudgetSource, str | None]] = {}
+        self._budgets: dict[str | None, _Budget] = {}
         atexit.register(self.close)
 
     def listen(self, port: int | None = None) -> int:
@@ -74,14 +106,32 @@ class TokenServer:
         self._ports.add(listening)
         return listening
 
-    def add_budget(self, name: str, path: str | None) -> None:
+    def add_budget(self, given: ClusterBudget) -> None:
         """Lease this budget too.
 
-        Args:
-            name: Of the budget.
-            path: The file in which its leases outlive this process, or None.
+        Raises:
+            OSError: Its file cannot be used.
+            ValueError: Its name has another amount, or another file.
         """
-        self._budgets.setdefault(name, (BudgetSource(), path))
+        path = None if given.path is None else os.path.abspath(os.fspath(given.path))  # noqa: PTH100 - a text
+        if path is not None:
+            check_file(path)
+        now = time.monotonic()
+        new = _Budget(amount=given.amount, path=path, given=weakref.ref(given), used=now, is_named=given.is_named)
+        known = self._budgets.setdefault(given.name, new)
+        if (known.amount, known.path) != (new.amount, new.path):
+            raise ValueError(
+                f"the cluster_budget named {given.name!r} has amount={known.amount:g} and path={known.path!r} in this "
+                f"session, got amount={new.amount:g} and path={new.path!r}: give the other budget another name"
+            )
+        known.given, known.used = new.given, now
+        self._forget_unnamed(now)
+
+    def _forget_unnamed(self, now: float) -> None:
+        unnamed = [name for name, each in self._budgets.items() if not each.is_named]
+        for name in unnamed[: max(0, len(unnamed) - MAX_UNNAMED)]:
+            if self._budgets[name].is_unused(now):
+                del self._budgets[name]
 
     @property
     def is_running(self) -> bool:
@@ -140,14 +190,26 @@ class TokenServer:
             finally:
                 self._clients -= 1
 
-    async def _grant(self, request: Request | BudgetRequest) -> Grant | BudgetGrant:
+    async def _grant(self, request: Request | BudgetRequest) -> Grant | BudgetGrant | Refusal:
         if isinstance(request, Request):
             return self._source.grant(time.monotonic(), request)
-        source, path = self._budgets[request.name]
+        budget = self._budgets.get(request.name)
+        if budget is None:
+            return Refusal(
+                f"the driver has forgotten the budget {request.name!r}, which nothing used for {FORGOTTEN / 3600:g} h",
+                "Build the query again, or give the ClusterBudget a name: named budgets are kept",
+            )
+        budget.used = now = time.monotonic()
         async with self._is_leasing:
-            if path is None:
-                return source.grant(time.monotonic(), request)
-            return await trio.to_thread.run_sync(grant_from_file, source, path, time.monotonic(), request)
+            if budget.path is None:
+                return budget.source.grant(now, request)
+            try:
+                return await trio.to_thread.run_sync(grant_from_file, budget.source, budget.path, now, request)
+            except sqlite3.Error as error:
+                return Refusal(
+                    f"the driver cannot use path={budget.path!r} ({error})",
+                    "Check that this file and its folder exist and can be written, and the space on their disk",
+                )
 
     async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest | None:
         """The first request, which proves that the client knows the secret. None: it has not come in time."""

@@ -24,6 +24,8 @@ def check_file(path: str) -> None:
     try:
         with _connected(path) as connection:
             connection.execute(CREATE)
+            connection.execute("BEGIN IMMEDIATE")  # fails if the file can only be read
+            connection.execute("ROLLBACK")
     except sqlite3.Error as error:
         raise OSError(
             f"path={path!r} cannot be used for budgets ({error}): give the path of a file on a disk"

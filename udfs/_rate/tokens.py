@@ -60,6 +60,19 @@ class Request:
     lead: float
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The answer to a request that the source cannot grant now.
+
+    Args:
+        refused: The reason.
+        advice: A sentence about the cure.
+    """
+
+    refused: str
+    advice: str
+
+
 class TokenSource:
     """Grants each instant of a rate once, evenly spaced: the generic cell rate algorithm (ITU-T I.371), run ahead.
 

@@ -37,12 +37,16 @@ class ClusterBudget:
             The URL of a Redis that the workers reach: that is the source. It needs the extra `redis`, here and in the
             workers. What the Redis forgets can be spent again.
         name: The name of the budget, 1 to 200 characters; `settle` can name it. None (the default): each object has
-            a budget of its own.
+            a budget of its own. The driver forgets an object that is gone and that nothing has used for an hour, if
+            there are more than 1,000.
         path: Only with "lease": a file on a disk of the driver in which the leases outlive it, for a job that is
             started again. Needs a name. None (the default): the budget ends with the application.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
         give_up: Seconds for which the source may be away before the task fails with a `ClusterRateError`, above 0;
             `math.inf`: calls wait for ever.
+
+    Attributes:
+        is_named: Whether a name was given.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -61,6 +65,7 @@ class ClusterBudget:
     path: str | os.PathLike[str] | None = None
     port: int | None = None
     give_up: float = 300.0
+    is_named: bool = field(init=False, default=True, compare=False)
 
     def __post_init__(self) -> None:
         _check_amount(self.amount)
@@ -73,6 +78,7 @@ class ClusterBudget:
         self._check_path()
         if self.name is None:
             object.__setattr__(self, "name", secrets.token_hex(8))
+            object.__setattr__(self, "is_named", False)
         check_name(self.name)
         check_port(self.port, by)
         check_give_up(self.give_up)

@@ -107,7 +107,8 @@ def fields_of(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
     if found.keys() != set(names):
         missing = [name for name in names if name not in found]
         unknown = [str(name) for name in found if name not in names]
-        problems = [f"without {', '.join(missing)}"] if missing else []
+        fields = f"the field{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}"
+        problems = [f"without {fields}"] if missing else []
         problems += [f"with {', '.join(unknown)}, which is not in the schema"] if unknown else []
         raise ResultTypeError(f"returned {_described(value)} {' and '.join(problems)}")
     return found

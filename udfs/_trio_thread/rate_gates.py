@@ -20,7 +20,7 @@ from .._rate.budgets import BudgetRequest
 from .._rate.lease import OPEN_SECONDS, POLL, TIMEOUT, Lease
 from .._rate.tokens import Request
 from .._sent.cluster_rate import Leased, LeasedRate, TaskShare
-from .rate_sources import Source, source_of
+from .rate_sources import GrantRefusedError, Source, source_of
 
 __all__ = [
     "MAX_LEASES",
@@ -104,6 +104,7 @@ class Exchange:
     def __init__(self, lease: Any, leased: Leased, source: Source) -> None:
         self.lease = lease
         self._leased = leased
+        self._advice = leased.advice
         self._source = source
         self._requests: trio.MemorySendChannel[Any] | None = None
         self._warned_since: float | None = None
@@ -143,7 +144,7 @@ class Exchange:
         raise ClusterRateError(
             f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
             f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
-            f"{outage.reason}. {leased.advice}"
+            f"{outage.reason}. {self._advice}"
         )
 
     def request_when_idle(self) -> Request | BudgetRequest | None:
@@ -173,6 +174,7 @@ class Exchange:
                 self._log_return()
         except Exception as error:  # noqa: BLE001 - whatever it is, there are no tokens
             reason = _described(error)
+            self._advice = error.advice if isinstance(error, GrantRefusedError) else self._leased.advice
         finally:
             self._requests = None
             if self.lease.is_requested:
@@ -207,6 +209,8 @@ class LeaseOfProcess(Exchange):
 def _described(error: Exception) -> str:
     if isinstance(error, trio.TooSlowError):
         return "no answer in time"
+    if isinstance(error, GrantRefusedError):
+        return str(error)
     cause = f" ({error.__cause__})" if isinstance(error, OSError) and error.__cause__ else ""
     return f"{type(error).__name__}: {error}{cause}"
 

@@ -12,12 +12,24 @@ import trio
 from .._rate.budgets import BudgetRequest
 from .._rate.redis_tokens import RedisTokens
 from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Request
+from .._rate.tokens import Refusal, Request
 from .._sent.cluster_rate import Leased, TokenAddress
 
-__all__ = ["DriverSource", "RedisSource", "Source", "source_of"]
+__all__ = ["DriverSource", "GrantRefusedError", "RedisSource", "Source", "source_of"]
 
 T = TypeVar("T")
+
+
+class GrantRefusedError(Exception):
+    """The source cannot grant a request now.
+
+    Args:
+        refusal: Its answer.
+    """
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.refused)
+        self.advice = refusal.advice
 
 
 class Source(Protocol):
@@ -73,7 +85,10 @@ class DriverSource:
     async def grant(self, request: Request | BudgetRequest) -> Any:
         """See `Source`."""
         await self._lines.send(asdict(request))
-        return request.answer(**await self._lines.receive())
+        answer = await self._lines.receive()
+        if "refused" in answer:
+            raise GrantRefusedError(Refusal(**answer))
+        return request.answer(**answer)
 
     async def aclose(self) -> None:
         """See `Source`."""

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, ClassVar
@@ -176,7 +176,12 @@ class Runtime:
 
 async def _open(shared: _Shared, open_timeout: float) -> None:
     with trio.move_on_after(open_timeout) as scope:
-        await shared.function.open()
+        try:
+            await shared.function.open()
+        except Exception as error:
+            with suppress(Exception):  # the exception may be frozen
+                error.add_note(f"raised by open() of {shared.name}, before its first call")
+            raise
     if scope.cancelled_caught:
         raise TimeoutError(
             f"{shared.name}: open() did not finish within open_timeout={open_timeout:g} s. Check that the workers can "

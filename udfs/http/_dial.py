@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import os
 import socket
 import ssl
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class Dialler:
         except _FAILURES as error:
             self.close()
             place = "" if self.uds is None else f"{self.uds}: "
-            raise httpx.ConnectError(place + _message(error)) from error
+            raise httpx.ConnectError(place + _message(error)) from _root(error)
         self.close()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 
@@ -151,8 +152,22 @@ async def _connect_public(host: str, port: int) -> trio.SocketStream:
     return await trio.open_tcp_stream(addresses[-1], port)
 
 
+def _root(error: BaseException) -> BaseException:
+    """Return the error without those that only say that all addresses failed, if they failed for one reason."""
+    failed = error.__cause__
+    if not isinstance(failed, BaseExceptionGroup):
+        return error
+    return failed.exceptions[0] if len(_reasons(failed)) == 1 else failed
+
+
+def _reasons(failed: BaseExceptionGroup[BaseException]) -> list[str]:
+    return list(dict.fromkeys(os.strerror(getattr(each, "errno", None) or 0) for each in failed.exceptions))
+
+
 def _message(error: BaseException) -> str:
-    """Return the text of the first error in the chain that has one."""
+    """Return the text of the first error in the chain that has one, and why the addresses of a host failed."""
+    if isinstance(error.__cause__, BaseExceptionGroup):
+        return f"{error}: {', '.join(_reasons(error.__cause__))}"
     cause: BaseException | None = error
     while cause is not None and not str(cause):
         cause = cause.__cause__

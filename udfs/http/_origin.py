@@ -55,8 +55,10 @@ def origin_of_url(url: _URL, server_name: str | None = None) -> Origin:
     scheme, host, port = url.raw_scheme, url.raw_host, url.port
     if scheme not in _PORTS or not host:
         # The URL is not shown: it may contain a secret, and may come from a server's redirect
-        got = scheme[:_SHOWN].decode()
-        raise httpx.UnsupportedProtocol(f"the URL must start with http:// or https:// and name a host, got {got!r}")
+        got = (
+            f"got {scheme[:_SHOWN].decode()!r}" if scheme else "got none: complete the URL of the request, or base_url"
+        )
+        raise httpx.UnsupportedProtocol(f"the URL must start with http:// or https:// and name a host, {got}")
     server_name = server_name if scheme in _SECURE else None
     return Origin(scheme, host, _PORTS[scheme] if port is None else port, server_name)
 

@@ -69,6 +69,9 @@ def http_request(
             equal share, rounded down to whole calls, at least one; a `udfs.ClusterRate` can lease them to tasks that
             have rows. Rows whose response is cached count, too. The wait does not count towards the timeout. None (the
             default): no limit.
+        cluster_budget: A `udfs.ClusterBudget` without `weight`: the number of attempts that all tasks together may
+            make. Rows beyond it have the error `BudgetError`. Rows whose response is cached count, too. None (the
+            default): no limit.
         buffer: Upper limit of rows, with their bodies, that a task holds; at least the capacity. None (the default): a
             hundred times the capacity, at least 1,000.
         retries: Attempts after the first, at least 0; 3 by default.

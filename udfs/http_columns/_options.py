@@ -11,8 +11,9 @@ from typing import Any, Final, TypedDict, cast
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
-from .._plan.rate import rates_for_tasks
+from .._plan.rate import budget_for_tasks, rates_for_tasks
 from .._plan.session import share_of
+from .._sent.cluster_budget import ClusterBudget
 from .._sent.cluster_rate import ClusterRate, as_cluster_rates
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import Settings
@@ -36,6 +37,7 @@ class HttpArguments(TypedDict, total=False):
     capacity: int
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
+    cluster_budget: ClusterBudget | None
     buffer: int | None
     retries: int
     retry_statuses: Iterable[int]
@@ -70,6 +72,7 @@ class HttpOptions:
     capacity: int = 100
     cluster_capacity: int | None = None
     cluster_rate: float | ClusterRate | None = None
+    cluster_budget: ClusterBudget | None = None
     buffer: int | None = None
     retries: int = 3
     retry_statuses: Iterable[int] = (429, 500, 502, 503, 504)
@@ -96,6 +99,7 @@ class HttpOptions:
         object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
         if any(rate.weight is not None for rate in as_cluster_rates(self.cluster_rate)):
             raise ValueError("cluster_rate must have no weight in an HTTP column: omit weight=")
+        _check_budget(self.cluster_budget)
         _check_gates(self.per_host)
         object.__setattr__(self, "operator", self._operator_options())
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
@@ -121,8 +125,8 @@ class HttpOptions:
         """Return the settings of the tasks.
 
         Args:
-            session: The session whose tasks share the `cluster_capacity` and the `cluster_rate`. None: the capacity is
-                1 if it is shared, and there is no such rate.
+            session: The session whose tasks share the `cluster_capacity`, the `cluster_rate` and the `cluster_budget`.
+                None: the capacity is 1 if it is shared, and there is no such rate or budget.
         """
         settings = Settings(pack(self._call()), self.operator, buffer=self.buffer, on_error="column", skip_nulls=True)
         slots = self.operator.capacity
@@ -130,6 +134,8 @@ class HttpOptions:
             slots = share_of(self.cluster_capacity, session)
         if session is not None:
             settings = replace(settings, rates=rates_for_tasks(self.cluster_rate, session))
+        if session is not None and self.cluster_budget is not None:
+            settings = replace(settings, budget=budget_for_tasks(self.cluster_budget, session))
         return settings.with_capacity(int(min(slots, self._useful_capacity())))
 
     def _operator_options(self) -> Options:
@@ -188,6 +194,13 @@ def _host_rules(hosts: object) -> tuple[HostRule, ...] | None:
     if not listed or not all(isinstance(host, str) for host in listed):
         raise TypeError(f"allowed_hosts must be one or more hosts, each of them a str, got {listed!r}")
     return tuple(sorted({HostRule.of(host) for host in listed}, key=repr))
+
+
+def _check_budget(budget: object) -> None:
+    if not (budget is None or isinstance(budget, ClusterBudget)):
+        raise TypeError(f"cluster_budget must be a ClusterBudget or None, got {budget!r}")
+    if budget is not None and budget.weight is not None:
+        raise ValueError("cluster_budget must have no weight in an HTTP column: omit weight=, each attempt weighs 1")
 
 
 def _check_gates(gates: object) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from tests.udfs.http.serving import Latch, Peer, Server, never, ok, refusing, serving_in_thread
+from udfs import ClusterBudget
 from udfs.http_columns import http_get, http_request, register_http
 
 ERROR = "struct<type:string,message:string,attempts:int,seconds:double>"
@@ -66,6 +67,14 @@ def test_a_host_that_refuses_requests_holds_back_no_other_one(spark: SparkSessio
         out = rows.select(http_get("url", capacity=1, retries=20, timeout=60.0).status).collect()
     assert [row[0] for row in out] == [200] * 10
     assert len(others) == 5
+
+
+@pytest.mark.thorough
+def test_rows_beyond_a_budget_make_no_request(spark: SparkSession, server: Server) -> None:
+    urls = spark.range(0, 20, 1, 2).select(F.concat(F.lit(f"{server.url}/"), F.col("id")).alias("url"))
+    out = urls.select(http_get("url", cluster_budget=ClusterBudget(7)).alias("page")).select("page.*").collect()
+    assert len(server.paths) == 7
+    assert Counter(row.status or row.error.type for row in out) == {200: 7, "BudgetError": 13}
 
 
 @pytest.mark.thorough

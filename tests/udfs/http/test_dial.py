@@ -136,3 +136,27 @@ async def test_without_retries_the_first_failure_is_the_error() -> None:
         async with client() as http:
             with pytest.raises(httpx.ConnectError, match=str(port)):
                 await http.get(f"http://127.0.0.1:{port}/")
+
+
+async def test_the_error_of_a_service_that_is_down_says_so_once() -> None:
+    with refusing() as port:
+        async with client() as http:
+            with pytest.raises(httpx.ConnectError, match=r"failed: Connection refused$") as caught:
+                await http.get(f"http://127.0.0.1:{port}/")
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError)
+    assert caught.value.__cause__.__cause__ is None
+
+
+async def test_the_error_of_addresses_that_fail_differently_has_all_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = [OSError(errno.ECONNREFUSED, "one"), OSError(errno.EHOSTUNREACH, "two")]
+    group = ExceptionGroup("", errors)
+
+    async def fail(host: str, port: int) -> Any:
+        await trio.lowlevel.checkpoint()
+        raise OSError(f"all attempts to connect to {host}:{port} failed") from group
+
+    monkeypatch.setattr(trio, "open_tcp_stream", fail)
+    async with client() as http:
+        with pytest.raises(httpx.ConnectError, match=r"failed: Connection refused, No route to host$") as caught:
+            await http.get("http://service.example/")
+    assert caught.value.__cause__ is group

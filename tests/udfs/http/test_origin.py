@@ -27,3 +27,9 @@ async def test_a_url_of_another_scheme_or_without_a_host_is_refused(url: str) ->
     async with client() as http:
         with pytest.raises(httpx.UnsupportedProtocol, match="must start with http"):
             await http.get(url)
+
+
+async def test_a_base_url_without_a_scheme_is_named() -> None:
+    async with client(base_url="127.0.0.1:8000") as http:
+        with pytest.raises(httpx.UnsupportedProtocol, match="got none: complete the URL of the request, or base_url"):
+            await http.get("/planes")

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import pytest
 
 from trio_asyncio_io import retry_after
-from udfs import ClusterRate
+from udfs import ClusterBudget, ClusterRate
+from udfs._sent.cluster_budget import LeasedBudget
 from udfs._sent.cluster_rate import TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
@@ -47,6 +48,24 @@ def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
 def test_the_requests_of_a_column_have_no_weight() -> None:
     with pytest.raises(ValueError, match="cluster_rate must have no weight in an HTTP column: omit weight="):
         HttpOptions(cluster_rate=ClusterRate(21, weight=len))
+
+
+def test_a_column_has_a_part_of_a_budget_for_the_cluster() -> None:
+    budget = ClusterBudget(100, by="redis://192.0.2.1/0", name="requests")
+    assert HttpOptions(cluster_budget=budget).settings(Session()).budget == LeasedBudget(budget)
+    assert HttpOptions(cluster_budget=budget).settings().budget is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "error", "message"),
+    [
+        (100, TypeError, "cluster_budget must be a ClusterBudget or None, got 100"),
+        (ClusterBudget(1, weight=len), ValueError, "cluster_budget must have no weight in an HTTP column"),
+    ],
+)
+def test_the_budget_of_a_column_is_checked(budget: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        HttpOptions(cluster_budget=budget)
 
 
 def test_a_backoff_is_at_least_the_retry_after() -> None:

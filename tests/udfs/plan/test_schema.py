@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -51,6 +52,14 @@ def test_existing_inputs_and_new_additions_are_accepted() -> None:
 def test_a_missing_input_is_named_together_with_the_existing_columns() -> None:
     with pytest.raises(ValueError, match="no such column: 'orgin' \\(columns: origin, dest, Time_Hour"):
         check_columns(FLIGHTS, ["temp"], ["orgin"], case=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("timehour", "; did you mean 'Time_Hour'?"), ("orgin", "; did you mean 'origin'?"), ("x", ")")]
+)
+def test_a_missing_input_comes_with_the_nearest_column(name: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=rf"{re.escape(hint)}$"):
+        check_columns(FLIGHTS, ["temp"], [name], case=False)
 
 
 def test_an_existing_addition_is_named() -> None:

@@ -72,7 +72,7 @@ def test_a_value_out_of_range_is_a_value_error_that_names_the_parameter(
         ({"capacity": "10"}, "capacity must be a whole number, got '10'"),
         ({"capacity": True}, "capacity must be a whole number, got True"),
         ({"buffer": 1e6}, "buffer must be a whole number"),
-        ({"timeout": None}, r"timeout must be seconds as a number \(math.inf for none\), got None"),
+        ({"timeout": None}, r"timeout must be seconds as a number such as 5.0 \(math.inf for none\), got None"),
         ({"timeout": "5"}, "timeout must be seconds as a number"),
         ({"skip_nulls": None}, "skip_nulls must be True or False, got None"),
         ({"retry": 3}, "retry must be a RetryStrategy such as FixedDelay, got 3"),

@@ -62,7 +62,7 @@ def test_a_misfit_is_an_error_that_names_function_value_type_and_row(rows: Any) 
 def test_a_misfit_in_a_struct_names_the_missing_field(rows: Any) -> None:
     with pytest.raises(ResultTypeError) as caught:
         array_of(writer(POINT), rows("ab"), [(1.0, 2), {"x": 1.0}])
-    assert str(caught.value) == "look_up returned dict {'x': 1.0} without y, for row ('b')"
+    assert str(caught.value) == "look_up returned dict {'x': 1.0} without the field 'y', for row ('b')"
 
 
 def test_a_misfit_in_a_nested_value_is_found(rows: Any) -> None:

@@ -13,9 +13,11 @@ from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
 from udfs import ClusterBudget, ClusterRateError
 from udfs._rate.budgets import HOLD, BudgetGrant, BudgetRequest, BudgetSource
+from udfs._rate.tokens import Refusal
 from udfs._sent.cluster_budget import LeasedBudget
 from udfs._sent.cluster_rate import TokenAddress
 from udfs._trio_thread.budget_gates import BudgetOfProcess, ClusterBudgetLease
+from udfs._trio_thread.rate_sources import GrantRefusedError
 
 
 class SimulatedSource:
@@ -160,6 +162,17 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     with pytest.raises(ClusterRateError, match=r"which is the source of ClusterBudget\(10, .*give_up=20"):
         await run.of(process(source, 10, give_up=20.0)[0], 1)
     assert run.calls == 0
+
+
+async def test_a_source_that_refuses_says_what_to_check(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+
+    async def refuse() -> None:
+        raise GrantRefusedError(Refusal("the disk is full", "Make room"))
+
+    source.respond = refuse
+    with pytest.raises(ClusterRateError, match=r"attempt failed with the disk is full\. Make room$"):
+        await run.of(process(source, 10, give_up=20.0)[0], 1)
 
 
 async def test_answers_that_are_lost_cost_nothing(autojump_clock: MockClock) -> None:

@@ -204,8 +204,9 @@ def test_an_open_that_fails_is_reported_and_the_next_task_opens_again(settings: 
 
     function = Flaky()
     work = settings(function)
-    with pytest.raises(ConnectionError, match="no route to the service"):
+    with pytest.raises(ConnectionError, match="no route to the service") as caught:
         run_task(work)
+    assert caught.value.__notes__ == ["raised by open() of Flaky, before its first call"]
     assert run_task(work) == [1, 2, 3]
     assert run_task(work) == [1, 2, 3]
     assert function.opened == 2
