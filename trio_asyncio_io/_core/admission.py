@@ -216,7 +216,6 @@ class Waiting:
         passage, weights, keys: The gates of its next attempt. None: not yet known; `keys` also if it has no key.
         is_in_line_of_key: Whether it is in the line of its key. It stays there until its attempt has started.
         earlier: The times of the gates of its line when it joined.
-        failed: The records of its call whose attempt has raised, while the gates of their key hold them back.
         slot_wait: The seconds for which it has waited for a slot before its next attempt.
     """
 
@@ -225,7 +224,6 @@ class Waiting:
         "context",
         "earlier",
         "entry",
-        "failed",
         "is_in_line_of_key",
         "keys",
         "passage",
@@ -248,7 +246,6 @@ class Waiting:
         self.keys: KeyGates | None = None
         self.is_in_line_of_key = False
         self.earlier: dict[str, float] = {}
-        self.failed: Sequence[Entry] = ()
         self.slot_wait = 0.0
 
 

@@ -15,9 +15,9 @@ Retries start before new records, those with few attempts first; new records sta
 over while a gate of its key holds it back, but while a common gate holds back the first record, none starts.
 
 No new record starts while as many records wait for the retry of an attempt that has raised as can run at once.
-Otherwise, while a service is down, each record of the buffer would fail and use up its retries. Records that a gate of
-their key holds back do not count: that gate protects the service, and other keys must not wait for it. Nor do records
-whose result is retried: the service answers.
+Otherwise, while a service is down, each record of the buffer would fail and use up its retries. Records whose result is
+retried do not count: the service answers. With gates per key there is no such limit: those gates protect each service,
+and other keys must not wait for one that is down.
 
 The time of a record runs while it runs and in backoffs, not while it waits for a slot or for gates. A retry that could
 not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
@@ -296,7 +296,7 @@ class Scheduler:
         waiting.cause = cause
         self._register(waiting, "retry", now)
         heappush(self._backoffs, (due, entry.sequence, waiting))
-        if has_raised:
+        if has_raised and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
         if part is not None:
             self._parts[entry.sequence] = part
@@ -523,8 +523,6 @@ class Scheduler:
         if waiting.state == FOR_SLOT:
             self._end_slot_wait(waiting, now)
         self._register(waiting, "wait for key's gates", now)
-        waiting.failed = [record for record in waiting.entry.records if record in self._failed]
-        self._failed.difference_update(waiting.failed)
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             waiting.earlier = keys.line.holders.seconds(now)
         else:
@@ -549,7 +547,6 @@ class Scheduler:
         if not delay:
             by_gate = line.holders.since(waiting.earlier, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, by_gate)
-            self._failed.update(waiting.failed)
             self._wait_for_slot(waiting, now)
         elif delay < inf:
             heappush(self._keys_due, (line.held_until, next(self._numbers), keys))

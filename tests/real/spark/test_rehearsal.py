@@ -49,7 +49,8 @@ def test_the_job_does_not_pay_again_for_the_sample(spark: SparkSession, service:
     forecast = rehearse(*arguments, SAMPLE, timeout=PATIENCE, capacity=5, memo=tmp_path)
     assert calls < len(service.calls) < 2 * SAMPLE
     assert max(Counter(service.calls).values()) == 1
-    assert forecast.elements == pytest.approx(100 - len(service.calls), abs=8)  # without those of both samples
+    # Without those of both samples. The share of rows that are known is estimated from the rows of the sample
+    assert forecast.elements == pytest.approx(100 - len(service.calls), abs=25)
     assert ordered_wait(*arguments, **forecast.best).select("answer").distinct().count() == 100
     assert Counter(service.calls) == Counter(map(str, range(100)))
     with pytest.raises(ValueError, match="no row of the sample needs a call: the memo has their answers"):
