@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import ceil
+from typing import Any
 
 from .describe import duration, plural
 from .verdict import Verdict
@@ -78,9 +79,11 @@ class TaskTimes:
     processor: float = 0.0
 
     def __add__(self, other: TaskTimes) -> TaskTimes:
-        sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
-        began = min(filter(None, (self.began, other.began)), default=0.0)
-        return TaskTimes(**sums | {"began": began, "ended": max(self.ended, other.ended)})
+        names = [each.name for each in fields(self)]
+        values: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in names}
+        values["began"] = min(filter(None, (self.began, other.began)), default=0.0)
+        values["ended"] = max(self.ended, other.ended)
+        return TaskTimes(**values)
 
     def account(self) -> Account:
         """What these times say about the job."""

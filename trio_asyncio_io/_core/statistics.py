@@ -166,7 +166,7 @@ class Counters(Counts):
 
 
 @share_descriptions(Counts)
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # pyright: ignore[reportGeneralTypeIssues]
 class Statistics(Counts):  # type: ignore[misc] # frozen, see `FROZEN`
     """The counts and times of an operator at one moment.
 

@@ -40,7 +40,7 @@ Compared: TypeAlias = tuple[LoadClass, LoadClass]  # the lowest and the highest 
 
 
 @share_descriptions(Counts)
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # pyright: ignore[reportGeneralTypeIssues]
 class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
     """Where the time of one or several operators has gone, as sums. Experimental: it may change in any release.
 

@@ -66,7 +66,6 @@ class ClusterBudgetLease(Gate):
     """
 
     must_keep = True
-    label = "ClusterBudgetLease"  # without the name, which may be a random one
 
     def __init__(self, lease: BudgetOfProcess, leased: LeasedBudget) -> None:
         self._lease = lease
@@ -74,6 +73,11 @@ class ClusterBudgetLease(Gate):
         self._began: float | None = None
         self.weight = leased.budget.weight
         self.name = leased.budget.name
+
+    @property
+    def label(self) -> str:
+        """Without the name, which may be a random one."""
+        return type(self).__name__
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the leases
         """The seconds until the call may start or must be checked again.

@@ -71,7 +71,10 @@ class ClusterShare(RateLimit):
         calls, weight, name: See `TaskShare`.
     """
 
-    label = "ClusterShare"  # without the name, which may be a random one
+    @property
+    def label(self) -> str:
+        """Without the name, which may be a random one."""
+        return type(self).__name__
 
     def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
         whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
