@@ -16,6 +16,7 @@ from ._function import Function, GroupFunction, innermost
 from ._operator import AsyncWaitOperator, Source
 from ._public import check_keywords, list_keywords
 from ._results import Results
+from ._tasks import LINES_OF_RUN
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -232,8 +233,10 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
         return is_handled
 
     def _warn_of_blocking(self) -> None:
-        """Log a warning if the function blocked the loop. Its line is known only to a `BlockedLoop`."""
-        totals = self._operator.totals()
+        """Log a warning if the function blocked the loop. Its line is known only to a `BlockedLoop`, which logs it."""
+        totals, lines = self._operator.totals(), LINES_OF_RUN.get()
+        if lines is not None and lines.has_reported:
+            return
         if totals.blocked < BLOCKING_SECONDS * totals.calls:
             return
         if totals.explain().limit == "blocking":

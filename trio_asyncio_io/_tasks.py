@@ -24,11 +24,12 @@ from time import thread_time
 from typing import Any, Generic, TypeVar
 
 import trio
-from trio.lowlevel import ParkingLot, Task, disable_ki_protection, enable_ki_protection
+from trio.lowlevel import ParkingLot, RunVar, Task, disable_ki_protection, enable_ki_protection
 
 from ._function import awaitable_from
 
 __all__ = [
+    "LINES_OF_RUN",
     "SECONDS_PER_PASS",
     "BlockContext",
     "InterruptibleAsyncIterator",
@@ -204,6 +205,10 @@ def cpu_wait() -> float:
         return int(SCHEDSTAT.read_bytes().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+# What logs the lines that block the present Trio run: a `BlockedLoop`, or None
+LINES_OF_RUN: RunVar[Any] = RunVar("trio_asyncio_io lines that block", default=None)
 
 
 class Timer:

@@ -12,6 +12,7 @@ from types import FrameType
 import trio
 
 from ._core.checks import check_seconds
+from ._tasks import LINES_OF_RUN
 
 __all__ = ["BlockedLoop"]
 
@@ -68,8 +69,14 @@ class BlockedLoop(trio.abc.Instrument):
         self._callers: list[FrameType] = []  # of `trio.run`
         self._reported: set[tuple[str, str]] = set()
 
+    @property
+    def has_reported(self) -> bool:
+        """Whether a line has been logged."""
+        return len(self._reported) > 0
+
     def before_run(self) -> None:
         """Start the sampling thread."""
+        LINES_OF_RUN.set(self)
         self._loop = threading.get_ident()
         self._cpu = _CpuTime(threading.get_native_id())
         self._callers = self.user_frames(sys._getframe())  # noqa: SLF001 - the documented way to walk the stack
