@@ -65,7 +65,7 @@ def test_after_an_outage_each_success_adds_one_call() -> None:
     found = []
     for now in (60.0, 60.1, 60.2):
         gate.started(now, 1.0)
-        gate.ended(now, 0.0, OK, 1.0)
+        gate.ended(now, 0.1, OK, 1.0)
         found.append(gate.limit)
     assert found == [low + 1, low + 2, low + 3]
 
