@@ -93,7 +93,7 @@ def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def sample_of(service: Planted, seed: int, size: int = 200) -> Sample:
-    """A sample of so many elements, whose calls settle their price."""
+    """A sample of `size` elements. Each call settles its price."""
     function = function_of(service, Random(1000 + seed), settles=True)
     options: dict[str, Any] = {"timeout": TIMEOUT, "retry": service.retry, "weight": lambda _: 1.5}
     sample: Sample = in_virtual_time(lambda: record(range(10**6), function, size, **options))

@@ -141,7 +141,7 @@ class Gate(ABC):
 
     @property
     def label(self) -> str:
-        """What statistics call the gate: its class, and its `name` if it has one."""
+        """The gate's name in statistics: its class, and its `name` if it has one."""
         kind = type(self).__name__
         return kind if self.name is None else f"{kind} {self.name!r}"
 

@@ -118,7 +118,7 @@ class Counts:
         return f"{type(self).__name__}({shown})"
 
     def values(self) -> dict[str, Any]:
-        """The counts by name, without what a subclass adds."""
+        """The counts by name, without those of a subclass."""
         return {each.name: getattr(self, each.name) for each in fields(Counts)}
 
     @property

@@ -30,7 +30,7 @@ def settle(actual: float, name: str | None = None) -> None:
     takes the difference into account for the next calls. Without such a gate, it has no effect.
 
     Settle once, or only downwards: what a call gives back, another call may spend immediately. The end of a call is
-    final, so a task that outlives the call can no longer settle it. Nor can a call that has lost to a further one of
+    final, so a task that outlives the call can no longer settle it. Nor can the losing call of
     `hedged`.
 
     Args:

@@ -95,7 +95,7 @@ class _Seen:
         return [now for _, now in sorted(edges)[:PHASES]]
 
     def threshold(self, levels: Sequence[float]) -> tuple[int, float, float]:
-        """The threshold that separates admitted from refused calls best: how many it does not, and where it may be.
+        """The threshold that best separates admitted from refused calls: the number of misplaced calls, and its bounds.
 
         For each call, the level counts that explains it best, among those of the calls near it.
         """

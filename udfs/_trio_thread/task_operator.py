@@ -188,7 +188,7 @@ class TaskOperator:
         return rows
 
     def _sender(self, operator: AsyncWaitOperator[Row, Row]) -> Callable[[list[Row]], None]:
-        """Sends a chunk to Spark's thread; with metrics, together with the totals so far, unless those are recent."""
+        """The function that sends a chunk to Spark's thread. With metrics, it regularly adds the totals."""
         if not self._settings.has_metrics:
             return self.outbox.put
         due = -inf
