@@ -17,6 +17,7 @@ from tests.rehearsal.planted import in_virtual_time, operated, sampled
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Gate, PerKey, RateLimit, settle
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
+from trio_asyncio_io.rehearsal._cap import FIRST_CALLS
 from trio_asyncio_io.rehearsal._service import fit
 
 BY_NAME = {service.name: service for service in SERVICES}
@@ -76,6 +77,16 @@ def test_a_rate_with_retry_after_is_found(rate: float, options: dict[str, Any], 
     ]
     assert found is not None
     assert float(found[1].replace(",", "")) == pytest.approx(rate, rel=most)
+
+
+def test_a_rate_is_found_if_the_first_refusals_come_late() -> None:
+    service = Planted("capped", GAMMA.draw, rate=150.0, burst=200.0, hint=1.0, retry=PATIENT)
+    taken = sampled(service, 1, 800)
+    assert [call.outcome for call in taken.calls].index("refused") > FIRST_CALLS
+    fitted = fit(taken)
+    assert fitted.is_known
+    assert fitted.cap is not None
+    assert fitted.cap.rate == pytest.approx(150.0, rel=0.05)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -2,7 +2,8 @@
 
 A kind of limit has a *level* for each call, which follows from the calls that were admitted before it. It admits a call
 if the level is within the limit. So it explains a sample if a threshold separates the levels of the admitted calls from
-those of the refused ones. These kinds are tried, each with all rates or lengths of a window on a fine scale:
+those of the refused ones. These kinds are tried, each with all rates or lengths of a window on a fine scale, for the
+first calls; and those that may explain the first calls are tried for more of them:
 
 * a token bucket: the tokens that are missing from a full one;
 * a sliding window: the calls admitted in the last seconds;
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -27,9 +28,10 @@ from ._sample import RecordedCall
 
 __all__ = ["Cap", "caps_of"]
 
-MOST_CALLS = 400  # that are looked at
+FIRST_CALLS, MOST_CALLS = 400, 1_600  # that all limits are tried on, and those that explain these
 STEP, FINE_STEP = 1.06, 1.006  # of the scales of rates and windows: of all, and around the best ones
 FINE = 3  # so many best ones
+LIKELY = 1.3  # a bucket has at most so many times the rate that it was seen to admit, if it was rarely full
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
 PHASES = 4  # of a fixed window
 SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
@@ -52,15 +54,25 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
         calls: In the order in which they started. Some were refused.
         lowest, highest: The rates to look between.
     """
-    seen = _Seen.of(calls[:MOST_CALLS])
-    found = _searched(partial(_bucket, seen), lowest, highest)
-    longest = min(len(seen.starts) / lowest, LONGEST * (seen.starts[-1] - seen.starts[0]))
-    kinds: list[Kind] = [_sliding, _fixed, *(partial(_fixed, begin=begin) for begin in seen.begins())]
-    for kind in kinds:
-        found += _searched(partial(_window, seen, kind), SHORTEST, longest)
-    fewest = min(errors for errors, _ in found)
-    if fewest > EXPLAINED * len(seen.starts):
-        return []
+    first_refused = next(number for number, call in enumerate(calls) if call.outcome == "refused")
+    first = _Seen.of(calls[: max(FIRST_CALLS, first_refused + FIRST_CALLS // 2)])
+    more = _Seen.of(calls[: max(MOST_CALLS, len(first.starts))])
+    longest = min(len(first.starts) / lowest, LONGEST * (first.starts[-1] - first.starts[0]))
+    levels: list[Levels] = [_sliding, _fixed, *(partial(_fixed, begin=begin) for begin in first.begins())]
+    limits: list[Limit] = [_bucket, *(partial(_window, each) for each in levels)]
+    rates = [*_scale(lowest, highest, STEP), *first.likely_rates()]
+    numbers = [rates, *[list(_scale(SHORTEST, longest, STEP))] * len(levels)]
+    found: list[Tried] = []
+    for seen in (first, more):
+        explained = EXPLAINED * len(seen.starts)
+        tried = [_searched(partial(limit, seen), each) for limit, each in zip(limits, numbers, strict=True)]
+        found = [attempt for each in tried for attempts in each.values() for attempt in attempts]
+        fewest = min((errors for errors, _ in found), default=inf)
+        if fewest > explained:
+            return []
+        numbers = [
+            [number for number, attempts in each.items() if min(attempts)[0] <= fewest + explained] for each in tried
+        ]
     most = fewest + SLACK * sqrt(fewest)
     return sorted({cap for errors, cap in found if errors <= most and lowest <= cap.rate <= highest})
 
@@ -94,6 +106,15 @@ class _Seen:
         edges = [(now - before, now) for (before, was), (now, is_in) in pairwise(calls) if is_in and not was]
         return [now for _, now in sorted(edges)[:PHASES]]
 
+    def likely_rates(self) -> Iterator[float]:
+        """Rates near that of the admitted calls while some were refused: a token bucket that was rarely full."""
+        refused = [now for now, is_admitted in zip(self.starts, self.admitted, strict=True) if not is_admitted]
+        began, ended = refused[0], refused[-1]
+        if began < ended:
+            calls = zip(self.starts, self.admitted, strict=True)
+            rate = sum(began < now <= ended for now, is_admitted in calls if is_admitted) / (ended - began)
+            yield from _scale(rate / STEP, rate * LIKELY, FINE_STEP)
+
     def threshold(self, levels: Sequence[float]) -> tuple[int, float, float]:
         """The threshold that best separates admitted from refused calls: the number of misplaced calls, and its bounds.
 
@@ -110,16 +131,17 @@ class _Seen:
         return best, low, high
 
 
-Kind: TypeAlias = Callable[[_Seen, float], list[float]]  # the levels of the calls, with windows of so many seconds
 Tried: TypeAlias = tuple[int, Cap]  # how many calls a limit does not explain
+Limit: TypeAlias = Callable[[_Seen, float], list[Tried]]  # with a rate, or the length of a window
+Levels: TypeAlias = Callable[[_Seen, float], list[float]]  # of the calls, with windows of so many seconds
 
 
-def _searched(attempt: Callable[[float], list[Tried]], low: float, high: float) -> list[Tried]:
-    """What was tried, on a scale and more finely around the best numbers on it."""
-    coarse = [(number, attempt(number)) for number in _scale(low, high, STEP)]
-    best = sorted(coarse, key=lambda each: each[1][0][0])[:FINE]
-    fine = (attempt(each) for number, _ in best for each in _scale(number / STEP, number * STEP, FINE_STEP))
-    return [tried for each in (*(each for _, each in coarse), *fine) for tried in each]
+def _searched(attempt: Callable[[float], list[Tried]], numbers: Iterable[float]) -> dict[float, list[Tried]]:
+    """What was tried with each of these numbers, and more finely around the best ones."""
+    tried = {number: attempt(number) for number in numbers}
+    best = sorted(tried, key=lambda number: min(tried[number])[0])[:FINE]
+    fine = (each for number in best for each in _scale(number / STEP, number * STEP, FINE_STEP))
+    return tried | {each: attempt(each) for each in fine}
 
 
 def _scale(low: float, high: float, step: float) -> Iterator[float]:
@@ -133,8 +155,8 @@ def _bucket(seen: _Seen, rate: float) -> list[Tried]:
     return [(errors, Cap(rate, max(1.0, low if high == inf else (low + high) / 2)))]
 
 
-def _window(seen: _Seen, kind: Kind, seconds: float) -> list[Tried]:
-    errors, low, high = seen.threshold(kind(seen, seconds))
+def _window(levels: Levels, seen: _Seen, seconds: float) -> list[Tried]:
+    errors, low, high = seen.threshold(levels(seen, seconds))
     most = low if high == inf else max(low, high - 1)
     return [(errors, Cap(number / seconds, max(1.0, number))) for number in {low, most}]
 
