@@ -241,6 +241,13 @@ def test_while_a_common_gate_holds_the_first_record_none_starts() -> None:
     assert values_of(scheduler, 5.0) == ["xxxxx", "x"]
 
 
+def test_a_change_of_a_gate_matters_while_a_record_waits_for_it() -> None:
+    _, scheduler = made("ab", gates=FakeGates([Watched(at_once=1)]))
+    assert not scheduler.change()
+    assert values_of(scheduler, 0.0) == ["a"]
+    assert scheduler.change()
+
+
 def test_a_refused_call_has_its_slot_and_its_reason() -> None:
     class Refusing(Watched):
         def delay(self, now: float, weight: float) -> float:

@@ -567,6 +567,16 @@ async def test_with_gates_per_key_a_group_has_records_of_one_key(autojump_clock:
     assert calls_of(recorder) == [(0.0, [10, 11]), (0.0, [20, 21]), (2.0, [12]), (2.0, [22])]
 
 
+async def test_records_of_a_key_share_a_call_however_many_other_keys_have_come(autojump_clock: MockClock) -> None:
+    """The operator drops the gates of keys that it no longer uses."""
+    recorder = Recorder(doubled)
+    gate = PerKey(RateLimit(1.0), key=abs)
+    source = [500, *range(500), -500]
+    out = await results_of(ordered_wait(source, recorder, group=2, group_wait=1.0, timeout=5.0, gate=gate))
+    assert out == [2 * value for value in source]
+    assert (0.0, [500, -500]) in calls_of(recorder)
+
+
 async def test_a_refused_call_fails_each_of_its_records(autojump_clock: MockClock) -> None:
     class Refusing(Gate):
         def delay(self, now: float, weight: float) -> float:
