@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -209,6 +210,16 @@ def test_the_time_of_a_record_stands_still_while_it_waits_for_a_slot() -> None:
     assert start(scheduler, 9.0) is a
     assert scheduler.deadlines.set_retry(a, "worker") == 9.0 + 2.0
     assert ledger.statistics().slot_wait_seconds == 1.0 + 7.0
+
+
+def test_the_waits_and_the_start_of_a_record_with_a_context_are_accounted_for() -> None:
+    ledger, scheduler = made("a", gates=FakeGates([Watched(interval=2.0)]))
+    a = start(scheduler, 0.0)
+    assert a is not None
+    assert scheduler.retry(a, copy_context(), 1.0, 0.0)
+    assert values_of(scheduler, 1.0) == []
+    assert values_of(scheduler, 2.0) == ["a"]
+    assert (ledger.counters.running, ledger.counters.gate_wait_seconds) == (1, 1.0)
 
 
 @pytest.mark.parametrize(("delay", "fits"), [(2.9, True), (3.0, False), (3.1, False)])
