@@ -110,7 +110,16 @@ class Counted:
         return "x"
 
 
-@pytest.mark.parametrize("wrap", [list, tuple, lambda values: dict(enumerate(values)), lambda values: Row(1, [values])])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        list,
+        tuple,
+        lambda values: dict(enumerate(values)),
+        lambda values: Row(1, [values]),
+        lambda values: Point(1, values),
+    ],
+)
 def test_only_the_first_items_of_a_large_container_are_read(wrap: Any) -> None:
     Counted.made = 0
     describe(wrap([Counted() for _ in range(10_000)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -211,6 +212,16 @@ def test_the_time_of_a_record_stands_still_while_it_waits_for_a_slot() -> None:
     assert ledger.statistics().slot_wait_seconds == 1.0 + 7.0
 
 
+def test_the_waits_and_the_start_of_a_record_with_a_context_are_accounted_for() -> None:
+    ledger, scheduler = made("a", gates=FakeGates([Watched(interval=2.0)]))
+    a = start(scheduler, 0.0)
+    assert a is not None
+    assert scheduler.retry(a, copy_context(), 1.0, 0.0)
+    assert values_of(scheduler, 1.0) == []
+    assert values_of(scheduler, 2.0) == ["a"]
+    assert (ledger.counters.running, ledger.counters.gate_wait_seconds) == (1, 1.0)
+
+
 @pytest.mark.parametrize(("delay", "fits"), [(2.9, True), (3.0, False), (3.1, False)])
 def test_of_a_deadline_and_an_end_of_a_backoff_at_one_instant_the_deadline_wins(delay: float, fits: bool) -> None:
     _, scheduler = made("a", timeout=4.0)
@@ -239,6 +250,13 @@ def test_while_a_common_gate_holds_the_first_record_none_starts() -> None:
     _, scheduler = made(["xxxxx", "x"], gates=FakeGates([Heavy()]))
     assert values_of(scheduler, 2.0) == []
     assert values_of(scheduler, 5.0) == ["xxxxx", "x"]
+
+
+def test_a_change_of_a_gate_matters_while_a_record_waits_for_it() -> None:
+    _, scheduler = made("ab", gates=FakeGates([Watched(at_once=1)]))
+    assert not scheduler.change()
+    assert values_of(scheduler, 0.0) == ["a"]
+    assert scheduler.change()
 
 
 def test_a_refused_call_has_its_slot_and_its_reason() -> None:

@@ -98,6 +98,10 @@ def test_the_sum_is_the_mean_operator() -> None:
     )
 
 
+def test_no_totals_add_nothing() -> None:
+    assert Totals() + IDLE == IDLE
+
+
 def test_differences_add_up_to_the_last_totals() -> None:
     """Whatever the order in which totals of one operator are reported."""
     series = [Totals(), IDLE, BUSY, IDLE + BUSY]

@@ -129,6 +129,14 @@ def test_the_waits_for_gates_are_summed_over_records_if_these_share_calls() -> N
     assert "Summed over all records: RateLimit 40 s." in str(judge(replace(gated, groups=1_000, grouped=10_000)))
 
 
+def test_a_gate_that_refuses_most_records_is_the_limit() -> None:
+    half = replace(BUSY, failed=10_000, refused=10_000)
+    most = replace(BUSY, failed=10_001, refused=10_001)
+    assert (judge(half).limit, judge(most).limit) == ("capacity", "gate")
+    assert judge(most).sentences[-1] == "Gates refused 10,001 of 20,001 records."
+    assert judge(replace(half, gated=60.0)).sentences[-1].startswith("A gate held calls back 60% of the time.")
+
+
 def test_the_wait_for_retries_is_named_with_a_gate_as_the_remedy() -> None:
     verdict = judge(replace(BUSY, busy=100.0, retries=70.0, retried=400))
     assert verdict.sentences[-1] == (

@@ -100,6 +100,14 @@ def test_estimates_that_are_ten_times_too_high_do_not_empty_the_bucket() -> None
     assert starts_at_once(settled(20, 0.1), 1_000.0, 10.0) in range(97, 101)
 
 
+def test_estimates_that_are_right_count_in_full() -> None:
+    gate = RateLimit(4)
+    for number in range(20):
+        gate.started(float(number), 1.0)
+        gate.ended(number + 0.5, 0.5, Outcome("ok"), 1.0)
+    assert starts_of(gate, [(100.0, 1.0)] * 3) == [100.0, 100.25, 100.5]
+
+
 def test_estimates_that_are_too_low_stay_as_they_are() -> None:
     assert starts_at_once(settled(20, 3.0), 1_000.0, 10.0) in {9, 10}
 

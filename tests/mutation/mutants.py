@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 __all__ = ["Mutant", "mutants_of"]
@@ -32,13 +33,18 @@ class Mutant:
         path: The module.
         name: The function and the change. It stays the same when lines move.
         line: Of the change, from 1.
-        source: The changed module.
+        write: Returns the changed module.
     """
 
     path: Path
     name: str
     line: int
-    source: str
+    write: Callable[[], str]
+
+    @property
+    def source(self) -> str:
+        """The changed module. It takes a while, so only that of a mutant of the sample is written."""
+        return self.write()
 
     def __str__(self) -> str:
         return f"{self.path}: {self.name}"
@@ -53,11 +59,9 @@ def mutants_of(path: Path) -> list[Mutant]:
         for changed in _of_statement(node) if isinstance(node, ast.stmt) else _of_expression(node):
             name = f"{scope}: {_code(node)} -> {_code(changed)}"
             seen[name] += 1
-            _put(owner, field, position, changed)
-            source = ast.unparse(ast.fix_missing_locations(tree))
-            _put(owner, field, position, node)
+            write = partial(_write, tree, partial(_put, owner, field, position), node, changed)
             number = f" ({seen[name]})" if seen[name] > 1 else ""
-            found.append(Mutant(path, name + number, node.lineno, source))
+            found.append(Mutant(path, name + number, node.lineno, write))
     return found
 
 
@@ -78,6 +82,13 @@ def _places(owner: ast.AST, scope: str) -> Iterator[tuple[str, ast.AST, str, int
 
 def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _write(tree: ast.Module, put: Callable[[ast.AST], None], node: ast.AST, changed: ast.AST) -> str:
+    put(changed)
+    source = ast.unparse(ast.fix_missing_locations(tree))
+    put(node)
+    return source
 
 
 def _put(owner: ast.AST, field: str, position: int | None, node: ast.AST) -> None:

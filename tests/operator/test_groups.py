@@ -25,7 +25,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Gate, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder
 
@@ -565,6 +565,34 @@ async def test_with_gates_per_key_a_group_has_records_of_one_key(autojump_clock:
     out = await results_of(ordered_wait([10, 20, 11, 21, 12, 22], recorder, group=2, timeout=5.0, gate=gate))
     assert out == [20, 40, 22, 42, 24, 44]
     assert calls_of(recorder) == [(0.0, [10, 11]), (0.0, [20, 21]), (2.0, [12]), (2.0, [22])]
+
+
+async def test_records_of_a_key_share_a_call_however_many_other_keys_have_come(autojump_clock: MockClock) -> None:
+    """The operator drops the gates of keys that it no longer uses."""
+    recorder = Recorder(doubled)
+    gate = PerKey(RateLimit(1.0), key=abs)
+    source = [500, *range(500), -500]
+    out = await results_of(ordered_wait(source, recorder, group=2, group_wait=1.0, timeout=5.0, gate=gate))
+    assert out == [2 * value for value in source]
+    assert (0.0, [500, -500]) in calls_of(recorder)
+
+
+async def test_a_group_starts_when_another_operator_frees_its_key(autojump_clock: MockClock) -> None:
+    """The keys become free one after another, while the workers that the first ones have woken start."""
+    gate = PerKey(AdaptiveCapacity(1, 1), key=abs)
+
+    async def ends_in_turn(value: int) -> None:
+        await trio.sleep(1.0)
+        for _ in range(value):
+            await trio.lowlevel.checkpoint()
+
+    recorder = Recorder(doubled)
+    with trio.fail_after(9.0):
+        async with AsyncWaitOperator(ends_in_turn, source=range(30), timeout=5.0, gate=gate):
+            await trio.sleep(0.5)
+            out = await results_of(ordered_wait(range(30), recorder, group=1, timeout=5.0, gate=gate))
+    assert out == list(range(0, 60, 2))
+    assert {started for started, _ in calls_of(recorder)} == {1.0}
 
 
 async def test_a_refused_call_fails_each_of_its_records(autojump_clock: MockClock) -> None:

@@ -367,3 +367,23 @@ async def test_a_wait_for_another_slot_is_not_subtracted_from_the_busy_time(auto
         await trio.sleep(10.0)
         busy = operator.totals().busy
     assert busy == 9.0 + 9.0  # until 9.0, when all records have started
+
+
+@pytest.mark.parametrize("group", [None, 1])
+@pytest.mark.parametrize(("new", "seconds"), [(0, 0.0), (1, 5.0)])
+async def test_a_slot_waits_for_retries_if_there_is_a_new_record(
+    new: int, seconds: float, group: int | None, autojump_clock: MockClock
+) -> None:
+    failed = set[int]()
+
+    async def fails_once(value: Any) -> Any:
+        if 0 in (value if group else [value]) and not failed:
+            failed.add(0)
+            raise LookupError
+        return value
+
+    options: Any = {"retry": FixedDelay(1, 5.0), "timeout": inf, "capacity": 1, "group": group}
+    operator = AsyncWaitOperator(fails_once, source=range(1 + new), **options)
+    async with operator:
+        assert [output async for output in operator.output] == list(range(1 + new))
+    assert operator.totals().retries == seconds

@@ -210,7 +210,7 @@ class AdaptiveRate(Gate):
 
     def may_forget(self, now: float) -> bool:
         """Whether the gate is idle, or was not used for ten minutes after its last start or pause."""
-        return self.is_idle or now >= max(self._next_start, self._paused_until) + FORGOTTEN_AFTER
+        return now >= max(self._next_start, self._paused_until) + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """The numbers, as given."""
