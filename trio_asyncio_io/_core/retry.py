@@ -44,9 +44,6 @@ _RESET = re.compile(r"x-ratelimit-reset-.+|anthropic-ratelimit-.+-reset")
 _DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")  # 1h2m3.5s, 6m0s, 120ms
 _UNITS = (3600.0, 60.0, 1.0, 0.001)
 _MAX_RESET = 60.0
-_ASCTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
-_TWO_DIGIT_YEAR = re.compile(r"\w+, *\d\d-\w+-(\d\d) ")
-_PIVOT_YEARS = 50
 
 
 def retry_after(exception: BaseException) -> float | None:
@@ -145,23 +142,13 @@ def _seconds_until(date: datetime, headers: Mapping[str, str]) -> float:
 
 
 def _date_of(text: str) -> datetime:
-    """Parse a date in one of HTTP's formats: RFC 5322, RFC 850 with its two-digit year, or asctime.
+    """Parse a date in one of HTTP's formats: RFC 5322, RFC 850 with its two-digit year, or asctime, which has no zone.
 
     Raises:
-        TypeError, ValueError, OverflowError: The text is not a date, or its time zone is unknown.
+        TypeError, ValueError, OverflowError: The text is not a date.
     """
     date = parsedate_to_datetime(text if _is_plain(text) else "")
-    if _ASCTIME.fullmatch(text):
-        return date.replace(tzinfo=UTC)
-    if two_digits := _TWO_DIGIT_YEAR.match(text):
-        return date.replace(year=_full_year(int(two_digits[1]), datetime.now(UTC).year))
-    return date
-
-
-def _full_year(two_digits: int, now: int) -> int:
-    """The year in this century, or in the last one if it would be more than 50 years in the future."""
-    year = now - now % 100 + two_digits
-    return year - 100 if year > now + _PIVOT_YEARS else year
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _is_plain(text: str) -> bool:
