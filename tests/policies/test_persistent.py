@@ -10,7 +10,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
@@ -281,27 +280,6 @@ async def test_it_does_not_use_trios_default_thread_limiter(path: Path) -> None:
             assert await outputs(ordered_wait(["a"], persistent(Service(), path, name="n"), timeout=math.inf)) == ["a!"]
     finally:
         limiter.total_tokens = 40
-
-
-async def test_a_file_that_hangs_on_close_has_its_results_and_does_not_block(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The function is closed nevertheless."""
-    monkeypatch.setattr("trio_asyncio_io.policies._persistent.policy.CLOSE_SECONDS", 0.05)
-    client, disk = Client(), threading.Event()
-    function = persistent(client, path, name="n")
-    await function.open()
-    assert await function("a") == "A"
-    close, function._store.close = function._store.close, disk.wait
-    with pytest.raises(trio.TooSlowError, match=r"the cache file was not closed within 0\.05 s"):
-        await function.close()
-    monkeypatch.undo()
-    assert client.lines == ["open", "a", "close"]
-    async with opened(persistent(Client(), path, name="n")) as another:
-        assert await another("a") == "A"
-        assert another.hits == 1
-    disk.set()
-    close()
 
 
 async def test_closing_takes_no_virtual_time(path: Path, autojump_clock: MockClock) -> None:

@@ -6,10 +6,8 @@ import math
 import os
 import sys
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
 from hashlib import sha256
 from inspect import isfunction
-from threading import Thread
 from typing import Any, TypeVar
 
 import trio
@@ -26,9 +24,6 @@ from .store import GroupCommit, Insert, Lookup, Store
 __all__ = ["default_name", "persistent", "stable_key"]
 
 R = TypeVar("R")
-
-# A file that takes longer to close is on a disk that hangs. Its results are in it already.
-CLOSE_SECONDS = 10.0
 
 
 class persistent(Policy[R]):  # noqa: N801 - used like a function
@@ -78,7 +73,6 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         CacheError: The file cannot be used, for example because it is damaged, belongs to another program, or has
             another codec. Raised by `open`, or by the call that detects it.
         RuntimeError: The policy is not open. An operator opens it; by hand, `await` its `open` and `close`.
-        trio.TooSlowError: From `close`: the file was not closed within ten seconds. A thread goes on closing it.
 
     Cancellation: the result of a cancelled call is not cached. A result that the call has returned is stored even if it
     is cancelled then. That takes milliseconds, or at most ten seconds if another process holds the file.
@@ -155,25 +149,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
 
     async def _close_store(self) -> None:
         with trio.CancelScope(shield=True):
-            await FileThread().run(_close_within, self._store, CLOSE_SECONDS)
-
-
-def _close_within(store: Store, seconds: float) -> None:
-    """Close the file, or leave that to a thread. Uses the wall clock, because a disk does not follow a virtual one."""
-    outcome: Future[None] = Future()
-
-    def close() -> None:
-        try:
-            store.close()
-            outcome.set_result(None)
-        except BaseException as error:  # noqa: BLE001 - it is raised below
-            outcome.set_exception(error)
-
-    Thread(target=close, name="trio_asyncio_io cache file", daemon=True).start()
-    try:
-        outcome.result(seconds)
-    except TimeoutError:
-        raise trio.TooSlowError(f"the cache file was not closed within {seconds:g} s") from None
+            await FileThread().run(self._store.close)
 
 
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
