@@ -17,7 +17,7 @@ from functools import partial
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
@@ -121,16 +121,6 @@ def _with_place(make: Callable[[], Any]) -> str:
 _LINGER: ContextVar[float] = ContextVar("trio_asyncio_io_linger", default=0.0)
 
 
-class Definition(Protocol):
-    """What a user states about a resource."""
-
-    name: str
-    open_timeout: float
-
-    def make(self) -> Any:
-        """Returns the resource."""
-
-
 class Resource:
     """A resource of the present Trio run. The first user opens it, and the last one closes it.
 
@@ -142,9 +132,9 @@ class Resource:
         self._name = name
         self._users = 0
         self._instance: Instance | None = None
-        self._definition: Definition | None = None
+        self._definition: shared[Any] | None = None
 
-    def check(self, definition: Definition) -> None:
+    def check(self, definition: shared[Any]) -> None:
         """Refuse another definition than that in use. A resource that only lingers is closed, and replaced.
 
         Raises:
@@ -233,7 +223,7 @@ class Resource:
             _of_run().pop(self._name, None)
 
 
-def _parts(definition: Definition) -> Any:
+def _parts(definition: shared[Any]) -> Any:
     return parts_of(definition.make), definition.open_timeout
 
 
