@@ -18,7 +18,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 from ._core.describe import describe
 from ._core.gate import CURRENT_CALL, RefusedError
 from ._core.ledger import Ledger
-from ._core.notes import Notes
+from ._core.notes import add_note
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
@@ -52,7 +52,6 @@ class Invoker:
         flatten: The function's result -> its outputs. None if a result is one output.
         has_groups: Whether a call has several records.
         splits: Whether the records of a group that has failed are called again in halves.
-        notes: Adds notes to exceptions.
     """
 
     def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None = None) -> None:
@@ -61,7 +60,6 @@ class Invoker:
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
         self.has_groups = options.group is not None
         self.splits = options.group_split
-        self.notes = Notes()
         self.retries = self._retries(options)
         self.call = self._call(function, gates)
         self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
@@ -86,7 +84,7 @@ class Invoker:
     def _deny_retry(self, error: Exception | None) -> None:
         self._ledger.deny_retry()
         if error is not None:
-            self.notes.add(error, "it was not retried: the operator's retry budget is used up")
+            add_note(error, "it was not retried: the operator's retry budget is used up")
 
     def end(self, entry: Entry, error: Exception | None) -> None:
         """Record that an element has failed with `error`, or timed out if that is None."""
@@ -94,7 +92,7 @@ class Invoker:
             self._ledger.time_out(entry, trio.current_time())
         else:
             if needs_asyncio(error):
-                self.notes.add(error, FROM_ASYNCIO)
+                add_note(error, FROM_ASYNCIO)
             self._ledger.fail(entry, error, trio.current_time())
 
     async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:
@@ -124,7 +122,7 @@ class Invoker:
     def name_group(self, error: Exception, records: Sequence[Entry]) -> None:
         """Add a note that the function was called for a group."""
         number, first = len(records), records[0]
-        self.notes.add(
+        add_note(
             error,
             f"the call was for a group of {number} record{'s' if number > 1 else ''}, the first is element "
             f"{first.sequence}, {describe(first.value)}: with group= the function gets a list",
@@ -135,7 +133,7 @@ class Invoker:
         retry = self._options.retry
         limit = f" of {retry.max_retries + 1}" if retry and not self._options.group_split else ""
         attempt = f"attempt {entry.attempts}{limit}" if entry.attempts else "before its first attempt"
-        self.notes.add(error, f"element {entry.sequence}, {describe(entry.value)}, {attempt}")
+        add_note(error, f"element {entry.sequence}, {describe(entry.value)}, {attempt}")
         return error
 
     def _is_fatal(self, error: Exception) -> bool:

@@ -163,8 +163,14 @@ def copied(error: E) -> E:
 
     If no faithful copy can be made, returns the exception itself.
     """
-    twin = _copy(error) or _copy_without_init(error)
-    if twin is None:
+    for create in (copy, _copy_without_init):
+        try:
+            twin = create(error)
+            if _is_faithful(error, twin):
+                break
+        except Exception:  # noqa: BLE001, S110 - an `__init__`, a `__new__` or a `__str__` may raise anything
+            pass
+    else:
         return error
     if hasattr(twin, "__notes__"):
         twin.__notes__ = list(twin.__notes__)
@@ -173,38 +179,19 @@ def copied(error: E) -> E:
     return twin.with_traceback(error.__traceback__)
 
 
-def _copy(error: E) -> E | None:
-    try:
-        twin = copy(error)
-    except Exception:  # noqa: BLE001 - an `__init__` that takes other arguments than `args`
-        return None
-    return twin if _is_faithful(error, twin) else None
-
-
-def _copy_without_init(error: E) -> E | None:
+def _copy_without_init(error: E) -> E:
     """A copy of an exception whose `__init__` takes other arguments than `args`, as in many libraries."""
-    try:
-        twin = type(error).__new__(type(error), *error.args)
-        twin.__dict__.update(error.__dict__)
-    except Exception:  # noqa: BLE001 - a `__new__` of its own, which may raise anything
-        return None
-    return twin if _is_faithful(error, twin) else None
+    twin = type(error).__new__(type(error), *error.args)
+    twin.__dict__.update(error.__dict__)
+    return twin
 
 
 def _is_faithful(error: BaseException, twin: BaseException) -> bool:
-    if twin is error or type(twin) is not type(error) or _has_slots(type(error)):
+    if twin is error or type(twin) is not type(error):
         return False
-    if len(twin.args) != len(error.args) or any(a is not b for a, b in zip(twin.args, error.args, strict=True)):
+    if any(base.__dict__.get("__slots__") for base in type(error).__mro__):  # neither way of copying copies them
         return False
-    try:
-        return twin.__dict__.keys() == error.__dict__.keys() and str(twin) == str(error)
-    except Exception:  # noqa: BLE001 - a `__str__` that raises
-        return False
-
-
-def _has_slots(kind: type) -> bool:
-    """Whether instances have attributes outside of their `__dict__`, which neither way of copying copies."""
-    return any(base.__dict__.get("__slots__") for base in kind.__mro__)
+    return twin.args == error.args and vars(twin).keys() == vars(error).keys() and str(twin) == str(error)
 
 
 def split(

@@ -59,7 +59,7 @@ from ._calls import Scope, register_operator
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
 from ._core.groups import GroupScheduler
-from ._core.notes import Notes
+from ._core.notes import add_note
 from ._core.observation import ledger_for
 from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
@@ -169,7 +169,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self.output: Results[R] = self._parts.output
         self._ledger = self._parts.ledger
         self._feeder = self._parts.feeder
-        self._lifetime = Lifetime(callee, self._parts.invoker.notes)
+        self._lifetime = Lifetime(callee)
         self._is_entered = False
 
     @enable_ki_protection
@@ -399,12 +399,10 @@ class Lifetime:
 
     Args:
         function: An object that may have an async `open` and an async `close`.
-        notes: Adds notes to exceptions.
     """
 
-    def __init__(self, function: object, notes: Notes) -> None:
+    def __init__(self, function: object) -> None:
         self._function = function
-        self._notes = notes
         self._failure: Exception | None = None
         self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._scope = Scope()
@@ -434,7 +432,7 @@ class Lifetime:
             self._failure = error
             self._nursery.cancel_scope.cancel()
         elif error is not self._failure:
-            self._notes.add(self._failure, f"while the operator stopped, this was also raised: {describe(error, 200)}")
+            add_note(self._failure, f"while the operator stopped, this was also raised: {describe(error, 200)}")
 
     async def end(self, error: BaseException | None, on_unwound: Callable[[], None]) -> BaseException | None:
         """Cancel the nursery, wait until its tasks have unwound, and close the function.
@@ -457,7 +455,7 @@ class Lifetime:
                 if raised is None:
                     outcome = close_error
                 else:
-                    self._notes.add(raised, f"{name} raised too: {describe(close_error, 200)}")
+                    add_note(raised, f"{name} raised too: {describe(close_error, 200)}")
         return outcome
 
     async def _unwind(self, error: BaseException | None) -> BaseException | None:

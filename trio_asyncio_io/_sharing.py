@@ -4,22 +4,20 @@
     Resource      the name in the present Trio run, with the count of its users
     Instance      one opening, and the task that owns it
 
-Two definitions of one name must be equal, even after a pickle: `parts_of` compares what they consist of.
+Two definitions of one name must be equal, even after a pickle: see `parts_of`.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
@@ -123,16 +121,6 @@ def _with_place(make: Callable[[], Any]) -> str:
 _LINGER: ContextVar[float] = ContextVar("trio_asyncio_io_linger", default=0.0)
 
 
-class Definition(Protocol):
-    """What a user states about a resource."""
-
-    name: str
-    open_timeout: float
-
-    def make(self) -> Any:
-        """Returns the resource."""
-
-
 class Resource:
     """A resource of the present Trio run. The first user opens it, and the last one closes it.
 
@@ -144,9 +132,9 @@ class Resource:
         self._name = name
         self._users = 0
         self._instance: Instance | None = None
-        self._definition: Definition | None = None
+        self._definition: shared[Any] | None = None
 
-    def check(self, definition: Definition) -> None:
+    def check(self, definition: shared[Any]) -> None:
         """Refuse another definition than that in use. A resource that only lingers is closed, and replaced.
 
         Raises:
@@ -235,7 +223,7 @@ class Resource:
             _of_run().pop(self._name, None)
 
 
-def _parts(definition: Definition) -> Any:
+def _parts(definition: shared[Any]) -> Any:
     return parts_of(definition.make), definition.open_timeout
 
 
@@ -438,55 +426,16 @@ async def _call(method: Callable[[], Any] | None) -> None:
         await result
 
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), CodeType)
+def parts_of(make: Any) -> Any:
+    """Something that is equal for copies of one function by a pickle: its name, code, and given texts and numbers.
 
-
-def parts_of(value: Any, _seen: frozenset[int] = frozenset()) -> Any:
-    """Something that is equal for equal definitions.
-
-    A function consists of its code and the values that it refers to: defaults, closure, globals. What can be imported
-    is its address. Objects of other types count as equal if their types are: most of them cannot be compared after a
-    pickle.
+    Objects of other types are left out, because most of them cannot be compared after a pickle.
     """
-    if isinstance(value, _PLAIN):
-        return type(value).__name__, value
-    if id(value) in _seen:
-        return None
-    seen = _seen | {id(value)}
-    return [_address(value), *(parts_of(each, seen) for each in _constituents(value))]
-
-
-def _address(value: Any) -> Any:
-    if isinstance(value, ModuleType):
-        return value.__name__
-    named = value if isinstance(value, type) or _can_be_imported(value) else type(value)
-    return named.__module__, named.__qualname__
-
-
-def _constituents(value: Any) -> Iterable[Any]:
-    match value:
-        case tuple() | list():
-            return value
-        case Mapping():
-            return value.items()
-        case partial():
-            return value.func, value.args, value.keywords
-        case MethodType():
-            return value.__func__, value.__self__
-        case FunctionType() if not _can_be_imported(value):
-            return _referred(value)
-    return ()
-
-
-def _can_be_imported(value: Any) -> bool:
-    if not isinstance(value, FunctionType) or value.__module__ == "__main__":
-        return False
-    return getattr(sys.modules.get(value.__module__), value.__qualname__, None) is value
-
-
-def _referred(function: FunctionType) -> Iterable[Any]:
-    """The code of a function, and the values that it refers to. A variable of its closure may have none yet."""
-    code = function.__code__
-    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != type(cell)()]
-    used = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
-    return code, function.__defaults__, function.__kwdefaults__, cells, used
+    if isinstance(make, partial):
+        function, given = make.func, [*make.args, *make.keywords, *make.keywords.values()]
+    else:
+        cells = getattr(make, "__closure__", None) or ()
+        function, given = make, [*(getattr(make, "__defaults__", None) or ()), *(cell.cell_contents for cell in cells)]
+    named = function if hasattr(function, "__qualname__") else type(function)
+    plain = [(type(each), each) for each in given if isinstance(each, str | int | float)]
+    return type(make), named.__module__, named.__qualname__, getattr(function, "__code__", None), plain

@@ -100,16 +100,12 @@ _FORMAT: Final = FileFormat(
     if_other_version="finish the job with the release that began it, or upgrade",
 )
 
-# No durable checkpoint has this name. In its row, the position is the number of the other rows: a missing row is not
-# taken for a job that has never committed
-_COUNT: Final = ""
-
 
 class _CheckpointTable:
     """The last snapshot and position that were committed under each name. Opens its file at the first use.
 
-    Damaged bytes are an error, never another snapshot and never a missing one: each row has a checksum of its name and
-    content, and all rows are checked and counted.
+    Damaged bytes are an error, never another snapshot and never a missing one: SQLite checks the structure of the file
+    when it is opened, and each row has a checksum of its name and content.
 
     Args:
         path: The file, on a local disk. Its directory must exist.
@@ -137,9 +133,8 @@ class _CheckpointTable:
         """
         self._open()
         with self._database.translated_errors(), self._database.transaction() as connection:
-            if not connection.execute("SELECT 1 FROM checkpoints WHERE name = ?", (name,)).fetchall():
-                self._replace(_COUNT, b"", b"%d" % (len(self._checked_rows()) + 1))
-            self._replace(name, snapshot, position)
+            row = (name, snapshot, position, checksum(name.encode(), snapshot, position))
+            connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
 
     def close(self) -> None:
         """Close the file, if it is open."""
@@ -162,14 +157,11 @@ class _CheckpointTable:
             raise self._database.damaged(" ".join(verdict.split()))
 
     def _checked_rows(self) -> dict[str, tuple[bytes, bytes]]:
-        """Snapshot and position of each name. All rows are intact, and none is missing."""
+        """Snapshot and position of each name. All rows are intact."""
         rows = {}
         for row in self._database.connection.execute("SELECT name, snapshot, position, checksum FROM checkpoints"):
             self._check_row(*row)
             rows[row[0]] = row[1:3]
-        _, number = rows.pop(_COUNT, (b"", b"0"))
-        if int(number) != len(rows):
-            raise self._database.damaged(f"it has {len(rows)} durable checkpoints, and had {int(number)}")
         return rows
 
     def _check_row(self, name: object, snapshot: object, position: object, found: object) -> None:
@@ -181,10 +173,6 @@ class _CheckpointTable:
         )
         if not is_intact:
             raise self._database.damaged(f"the checksum of {name!r} is wrong")
-
-    def _replace(self, name: str, snapshot: bytes, position: bytes) -> None:
-        row = (name, snapshot, position, checksum(name.encode(), snapshot, position))
-        self._database.connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
 
 
 class SQLiteStore(trio.abc.AsyncResource):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -241,18 +240,3 @@ def test_its_name_is_the_functions_and_its_signature_omits_the_result_future() -
     adapted = from_callback(upper)
     assert adapted.__name__ == "upper"
     assert list(inspect.signature(adapted).parameters) == ["value"]
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="older versions evaluate annotations at the definition")
-def test_annotations_may_contain_names_that_only_type_checkers_know() -> None:
-    namespace: dict[str, Any] = {}
-    exec(
-        compile(
-            "def function(value: OnlyForCheckers, result_future: OnlyForCheckers): ...",
-            "module.py",
-            "exec",
-            dont_inherit=True,
-        ),
-        namespace,
-    )
-    assert list(inspect.signature(from_callback(namespace["function"])).parameters) == ["value"]

@@ -11,7 +11,6 @@ import pytest
 from trio_asyncio_io._core.checks import (
     check_callable,
     check_exception_types,
-    check_flag,
     check_int,
     check_name,
     check_number,
@@ -71,7 +70,6 @@ def test_a_path_object_is_returned_as_a_string() -> None:
         (check_seconds, math.nan, {}, ValueError, "x must be seconds, not negative and not NaN, got nan"),
         (check_seconds, math.inf, {"finite": True}, ValueError, "x must be finite seconds and not negative, got inf"),
         (check_seconds, 0, {"positive": True}, ValueError, "x must be seconds above 0, got 0"),
-        (check_flag, 1, {}, TypeError, "x must be True or False, got 1"),
         (check_callable, "f", {}, TypeError, "x must be callable, got 'f'"),
         (
             check_exception_types,

@@ -94,10 +94,9 @@ def test_all_date_formats_of_http_are_read(date: str, seconds: float) -> None:
     assert retry_after(RefusedError(response=Response(Retry_After="Sun Nov  6 08:49:37 1994", Date=date))) is not None
 
 
-@pytest.mark.parametrize("years", [-49, -1, 1, 49])
-def test_a_two_digit_year_is_at_most_50_years_in_the_future(years: int) -> None:
-    """RFC 9110, section 5.6.7."""
-    year = datetime.now(UTC).year + years
+@pytest.mark.parametrize("year", [1969, 1999, 2026, 2068])
+def test_a_two_digit_year_is_from_1969_to_2068(year: int) -> None:
+    """As in `email.utils`; RFC 9110, section 5.6.7, has the 50 years around the present one."""
     date = f"Monday, 01-Jan-{year % 100:02d} 00:00:00 GMT"
     long_ago = format_datetime(datetime(1800, 1, 1, tzinfo=UTC), usegmt=True)
     seconds = retry_after(RefusedError(response=Response(Retry_After=date, Date=long_ago)))
@@ -263,11 +262,9 @@ def test_an_attribute_that_is_not_a_number_of_seconds_is_ignored(value: Any) -> 
         "Wed, 21 Oct 99999999999999999999 07:28:00 GMT",
         "Wed, 21 Oct 2015 07:28:00 +99999999999999999999",
         f"Wed, 21 Oct 2015 07:28:00 -{'9' * 400}",
-        "Wed, 21 Oct 2015 07:28:00 somewhere",
         "Wed, 32 Oct 2015 07:28:00 GMT",
         "Wed, \u0662\u0661 Oct 2015 07:28:00 GMT",
         "Tuesday, 29-Feb-00x 07:28:00 GMT",
-        "Sun Nov 6 08:49:37 1994 somewhere",
     ],
     ids=lambda value: str(value)[:50] if isinstance(value, str) else type(value).__name__,
 )

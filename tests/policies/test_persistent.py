@@ -10,7 +10,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
@@ -260,7 +259,7 @@ class Client(AsyncFunction[str, str]):
 
 async def test_the_function_is_opened_and_closed_with_the_policy(path: Path) -> None:
     client = Client()
-    assert await outputs(ordered_wait(["a"], persistent(client, path), timeout=math.inf)) == ["A"]
+    assert await outputs(ordered_wait(["a"], persistent(client, path, name="n"), timeout=math.inf)) == ["A"]
     assert client.lines == ["open", "a", "close"]
 
 
@@ -281,27 +280,6 @@ async def test_it_does_not_use_trios_default_thread_limiter(path: Path) -> None:
             assert await outputs(ordered_wait(["a"], persistent(Service(), path, name="n"), timeout=math.inf)) == ["a!"]
     finally:
         limiter.total_tokens = 40
-
-
-async def test_a_file_that_hangs_on_close_has_its_results_and_does_not_block(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The function is closed nevertheless."""
-    monkeypatch.setattr("trio_asyncio_io.policies._persistent.policy.CLOSE_SECONDS", 0.05)
-    client, disk = Client(), threading.Event()
-    function = persistent(client, path, name="n")
-    await function.open()
-    assert await function("a") == "A"
-    close, function._store.close = function._store.close, disk.wait
-    with pytest.raises(trio.TooSlowError, match=r"the cache file was not closed within 0\.05 s"):
-        await function.close()
-    monkeypatch.undo()
-    assert client.lines == ["open", "a", "close"]
-    async with opened(persistent(Client(), path, name="n")) as another:
-        assert await another("a") == "A"
-        assert another.hits == 1
-    disk.set()
-    close()
 
 
 async def test_closing_takes_no_virtual_time(path: Path, autojump_clock: MockClock) -> None:
@@ -335,7 +313,7 @@ async def test_a_damaged_file_stops_the_operator_before_the_first_call(path: Pat
     damage(path, 0)
     client = Client()
     with pytest.raises(CacheError, match="delete it"):
-        await outputs(ordered_wait(["a"], persistent(client, path), timeout=math.inf))
+        await outputs(ordered_wait(["a"], persistent(client, path, name="n"), timeout=math.inf))
     assert client.lines == []
 
 
@@ -374,18 +352,11 @@ async def many(values: list[str]) -> list[str]:
     return values
 
 
-class Named:
-    async def invoke(self, value: str) -> str:
-        return value
-
-
 @pytest.mark.parametrize(
     ("function", "name"),
     [
         (upper, f"{__name__}.upper"),
         (cached(single_flight(upper)), f"{__name__}.upper"),
-        (Client(), f"{__name__}.Client"),
-        (Named(), f"{__name__}.Named"),
     ],
     ids=stable_id,
 )

@@ -13,7 +13,6 @@ from .describe import describe
 __all__ = [
     "check_callable",
     "check_exception_types",
-    "check_flag",
     "check_int",
     "check_name",
     "check_number",
@@ -94,13 +93,6 @@ def check_weight(name: str, value: object, *, of: object = None) -> float:
     """Return what a call weighs, a finite number that is not negative, as a float."""
     legal = "finite and not negative"
     return check_number(name, value, legal, lambda number: 0 <= number < math.inf, kind="an int or a float", of=of)
-
-
-def check_flag(name: str, value: object) -> bool:
-    """Return True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {describe(value)}")
-    return value
 
 
 def check_callable(name: str, value: Any) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
@@ -31,7 +31,6 @@ from .queue import Entry
 
 __all__ = [
     "BudgetAccount",
-    "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
     "Retries",
@@ -45,9 +44,6 @@ _RESET = re.compile(r"x-ratelimit-reset-.+|anthropic-ratelimit-.+-reset")
 _DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")  # 1h2m3.5s, 6m0s, 120ms
 _UNITS = (3600.0, 60.0, 1.0, 0.001)
 _MAX_RESET = 60.0
-_ASCTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
-_TWO_DIGIT_YEAR = re.compile(r"\w+, *\d\d-\w+-(\d\d) ")
-_PIVOT_YEARS = 50
 
 
 def retry_after(exception: BaseException) -> float | None:
@@ -146,23 +142,13 @@ def _seconds_until(date: datetime, headers: Mapping[str, str]) -> float:
 
 
 def _date_of(text: str) -> datetime:
-    """Parse a date in one of HTTP's formats: RFC 5322, RFC 850 with its two-digit year, or asctime.
+    """Parse a date in one of HTTP's formats: RFC 5322, RFC 850 with its two-digit year, or asctime, which has no zone.
 
     Raises:
-        TypeError, ValueError, OverflowError: The text is not a date, or its time zone is unknown.
+        TypeError, ValueError, OverflowError: The text is not a date.
     """
     date = parsedate_to_datetime(text if _is_plain(text) else "")
-    if _ASCTIME.fullmatch(text):
-        return date.replace(tzinfo=UTC)
-    if two_digits := _TWO_DIGIT_YEAR.match(text):
-        return date.replace(year=_full_year(int(two_digits[1]), datetime.now(UTC).year))
-    return date
-
-
-def _full_year(two_digits: int, now: int) -> int:
-    """The year in this century, or in the last one if it would be more than 50 years in the future."""
-    year = now - now % 100 + two_digits
-    return year - 100 if year > now + _PIVOT_YEARS else year
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _is_plain(text: str) -> bool:
@@ -344,38 +330,6 @@ class ExponentialBackoff(RetryStrategy):
         except OverflowError:
             ceiling = self.maximum if self.initial else 0.0
         return ceiling * (1 - self.jitter * random)
-
-
-@share_descriptions(RetryStrategy)
-@dataclass(frozen=True)
-class DelayList(RetryStrategy):
-    """A list of delays, one for each retry; `max_retries` is its length.
-
-    Args:
-        The same as for `RetryStrategy`, except `max_retries`, and:
-        delays: Seconds before the first retry, the second one and so on; each finite and not negative.
-
-    Example:
-        >>> strategy = DelayList([0.1, 1.0, 10.0])
-        >>> strategy.max_retries, strategy.backoff(2, random=0.5)
-        (3, 1.0)
-    """
-
-    max_retries: int = field(init=False)
-    delays: Sequence[float]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.delays, str | bytes) or not isinstance(self.delays, Sequence):
-            raise TypeError(f"delays must be a list of seconds, got {self.delays!r}")
-        for position, delay in enumerate(self.delays):
-            check_seconds(f"delays[{position}]", delay, finite=True)
-        object.__setattr__(self, "delays", tuple(self.delays))
-        object.__setattr__(self, "max_retries", len(self.delays))
-        super().__post_init__()
-
-    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the delays are fixed
-        """The delay after attempt number `attempt`, in seconds."""
-        return self.delays[attempt - 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,39 +75,7 @@ def _problem_of(trace: object) -> str:
         return "another program has written it"
     if about.get("format") != FORMAT:
         return f"its format is {about.get('format')!r}, and this release reads format {FORMAT}"
-    if not isinstance(about.get("began", 0.0), int | float):
-        return f"it began at {about['began']!r}, which is not a time"
-    for number, event in enumerate(trace["traceEvents"]):
-        if not _is_event(event):
-            return f"traceEvents[{number}] is damaged"
     return ""
-
-
-def _is_event(event: object) -> bool:
-    """Whether the event has what `merge` and `timeline` read."""
-    if not isinstance(event, dict):
-        return False
-    numbers = [event.get(key) for key in ("pid", "tid", "ts")]
-    texts = [event.get(key) for key in ("ph", "name")]
-    if not (_are(int, numbers) and _are(str, texts) and isinstance(event.get("args"), dict)):
-        return False
-    if event["ph"] in {"M", "e"}:
-        return event["ph"] == "M" or _has_id(event)
-    records = event["args"].get("records", [event["args"]])  # of a group
-    if not (_are(str, [event.get("cat")]) and isinstance(records, list) and _are(dict, records)):
-        return False
-    if not _are(int, [record.get("sequence") for record in records]):
-        return False
-    return {"X": _are(int, [event.get("dur")]), "b": _has_id(event), "i": True}.get(event["ph"], False)
-
-
-def _has_id(event: Trace) -> bool:
-    scope = event.get("id2")
-    return isinstance(scope, dict) and _are(str, [scope.get("local"), event.get("cat")])
-
-
-def _are(kind: type, values: list[Any]) -> bool:
-    return all(type(value) is kind for value in values)  # a bool is not a number
 
 
 class Parts:

@@ -46,8 +46,8 @@ def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
     Args:
         trace: From a `TraceRecorder`, `read` or `merge`.
         title: The heading. By default the names of the operators.
-        max_rows: Upper limit of rows in a panel, at least 1. If there are more records, those that failed and those
-            whose calls took longest are shown.
+        max_rows: Upper limit of rows in a panel, at least 1. If there are more records, those that failed are shown
+            first, and then those whose calls took longest.
 
     Raises:
         TypeError, ValueError: `max_rows` is invalid.
@@ -241,7 +241,7 @@ class Panel:
     """One operator.
 
     Attributes:
-        rows: Its records, or those that failed and the slowest ones, by sequence.
+        rows: Its records, or those that failed or else the slowest ones, by sequence.
         more: The number of records in the trace that have no row.
         walls: The instant and the label of each watermark that was received.
     """
@@ -270,21 +270,13 @@ def _panel(events: list[Event], max_rows: int) -> Panel:
         rows[begin["args"]["sequence"]].bars.append(Bar(LOOKS[begin["cat"]], begin["ts"], end))
     walls = [(each["ts"], each["name"]) for each in events if each["ph"] == "i" and each["cat"] == WATERMARK]
     ordered = [rows[sequence] for sequence in sorted(rows)]
-    shown = sorted(_most_interesting(ordered, max_rows), key=lambda row: row.sequence)
+    most_interesting = sorted(ordered, key=lambda row: (not row.has_failed, -row.seconds))[:max_rows]
+    shown = sorted(most_interesting, key=lambda row: row.sequence)
     for row in shown:
         row.bars.sort(key=lambda bar: bar.start)
         if row.emitted is not None:  # received at the end of its last wait
             row.emitted = max(row.emitted, *(bar.end for bar in row.bars))
     return Panel(str(names[0]) if names else "operator", shown, len(ordered) - len(shown), walls)
-
-
-def _most_interesting(rows: list[Row], limit: int) -> list[Row]:
-    """The slowest records, at most half of them such that have failed, unless there are no others."""
-    slowest = sorted(rows, key=lambda row: -row.seconds)  # stable
-    failed = [row for row in slowest if row.has_failed]
-    others = [row for row in slowest if not row.has_failed]
-    failed = failed[: max(limit - len(others), (limit + 1) // 2)]
-    return failed + others[: limit - len(failed)]
 
 
 def _add(event: Event, rows: dict[int, Row]) -> None:

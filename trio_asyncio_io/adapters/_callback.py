@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from importlib import import_module
+from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 import trio
@@ -26,11 +25,6 @@ __all__ = ["ResultFuture", "from_callback", "from_future"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-# Annotations may contain names that only type checkers know. Python 3.14 evaluates them when `signature` reads them
-_ANNOTATIONS: dict[str, Any] = {}
-if sys.version_info >= (3, 14):
-    _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
 
 
 class ResultFuture(Generic[R]):
@@ -164,8 +158,9 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         self._function = function
         # No attribute `function`: the names of its parameters, which others read, would include `result_future`
         self.__name__ = getattr(function, "__name__", type(function).__name__)
-        if (signature := _without_result_future(function)) is not None:
-            self.__signature__ = signature
+        with suppress(TypeError, ValueError, NameError):  # it has no signature, or Python 3.14 cannot evaluate it
+            signature = inspect.signature(function)
+            self.__signature__ = signature.replace(parameters=[*signature.parameters.values()][:-1])
 
     @property
     def wrapped(self) -> Any:
@@ -189,20 +184,6 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
 
     def __repr__(self) -> str:
         return f"from_callback({describe(self._function)})"
-
-
-def _without_result_future(function: Callable[..., object]) -> inspect.Signature | None:
-    """The signature without the last positional parameter, or None if the function has no readable signature."""
-    try:
-        signature = inspect.signature(function, **_ANNOTATIONS)
-    except (TypeError, ValueError):
-        return None
-    parameters = list(signature.parameters.values())
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [parameter for parameter in parameters if parameter.kind in kinds]
-    if positional:
-        parameters.remove(positional[-1])
-    return signature.replace(parameters=parameters)
 
 
 class _Future(Protocol[R_co]):

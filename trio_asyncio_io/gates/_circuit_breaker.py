@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .._core.checks import check_callable, check_int, check_number, check_optional_name, check_seconds
 from .._core.describe import describe
 from .._core.gate import Classify, Gate, Outcome, RefusedError
-from .._core.notes import Notes
+from .._core.notes import add_note
 
 __all__ = ["CircuitBreaker", "CircuitOpenError"]
 
@@ -99,7 +99,6 @@ class CircuitBreaker(Gate):
         self._trickle_until = -inf
         self._running = 0  # since the first probe
         self._error: Exception | None = None
-        self._notes = Notes()
 
     @property
     def is_closed(self) -> bool:
@@ -119,9 +118,7 @@ class CircuitBreaker(Gate):
             return delay
         give_up_at = self._failing_since + self.give_up
         if now >= give_up_at:
-            self._notes.add(
-                self._error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops"
-            )
+            add_note(self._error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops")
             raise self._error
         return min(delay, give_up_at - now)
 

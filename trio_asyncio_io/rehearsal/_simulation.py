@@ -175,7 +175,7 @@ class _Events:
     """A run of the operator's parts."""
 
     def __init__(self, begin: Begin, elements: int, options: Options, random: Random, weights: Sequence[float]) -> None:
-        self._begin, self._elements, self._options, self._random = begin, elements, options, random
+        self._begin, self._elements, self._options = begin, elements, options
         self._run = Run(elements)
         self._ledger = ledger_for(options, options.key)
         self._gates = _Gates(gates_of(options), self._is_running, lambda _: random.choice(weights))

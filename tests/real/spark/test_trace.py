@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.trace.trace_format import check_format
-from trio_asyncio_io.trace import TraceRecorder, read
-from trio_asyncio_io.trace import _main as main
+from trio_asyncio_io.trace import TraceRecorder, merge, read
 from udfs import unordered_wait
 
 pytestmark = pytest.mark.spark
@@ -25,8 +24,7 @@ def test_the_traces_of_all_tasks_are_merged_into_one(
     monkeypatch.chdir(tmp_path)
     recorder = TraceRecorder("traces", every=10)
     unordered_wait(spark.range(300, numPartitions=3), double, "twice long", timeout=60.0, observer=recorder).collect()
-    main(["merge", "traces", "-o", "run.json"])
-    merged = read("run.json")
+    merged = merge(map(read, (tmp_path / "traces").iterdir()))
     check_format(merged)
     names = [event["args"]["name"] for event in merged["traceEvents"] if event["name"] == "process_name"]
     assert sorted(name.split(", ")[2] for name in names) == ["partition 0", "partition 1", "partition 2"]

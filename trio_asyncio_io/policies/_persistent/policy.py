@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
-from hashlib import sha256
 from inspect import isfunction
-from threading import Thread
 from typing import Any, TypeVar
 
 import trio
@@ -26,9 +22,6 @@ from .store import GroupCommit, Insert, Lookup, Store
 __all__ = ["default_name", "persistent", "stable_key"]
 
 R = TypeVar("R")
-
-# A file that takes longer to close is on a disk that hangs. Its results are in it already.
-CLOSE_SECONDS = 10.0
 
 
 class persistent(Policy[R]):  # noqa: N801 - used like a function
@@ -52,10 +45,9 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         path: The file, on a local disk. It is created if it is missing; its directory must exist. On Spark, each
             worker's host has its own. Two files with the suffixes -wal and -shm lie beside it.
         name: Separates functions that share a file, and versions of one function: change it when the old results are no
-            longer right. None: the qualified name of your own function, or of its class, below all policies, adapters
-            and recorders; for an object, with a digest of its attributes. A name is required if another function could
-            have the same default: for a closure, a lambda, a `partial`, a bound method, and an object that has an
-            attribute of a type other than those listed under `key`.
+            longer right. None: the qualified name of your own function, below all policies, adapters and recorders. A
+            name is required for everything but a `def` in a module: for a closure, a lambda, a `partial`, a bound
+            method, and an object such as an `AsyncFunction`.
         ttl: Seconds for which a result is valid, above 0, on the wall clock; `math.inf` forever. Expired results are
             deleted when the file is opened.
         key: The arguments -> a key that identifies the call. None: the arguments themselves. A key is None, a bool,
@@ -78,7 +70,6 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         CacheError: The file cannot be used, for example because it is damaged, belongs to another program, or has
             another codec. Raised by `open`, or by the call that detects it.
         RuntimeError: The policy is not open. An operator opens it; by hand, `await` its `open` and `close`.
-        trio.TooSlowError: From `close`: the file was not closed within ten seconds. A thread goes on closing it.
 
     Cancellation: the result of a cancelled call is not cached. A result that the call has returned is stored even if it
     is cancelled then. That takes milliseconds, or at most ten seconds if another process holds the file.
@@ -155,28 +146,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
 
     async def _close_store(self) -> None:
         with trio.CancelScope(shield=True):
-            await FileThread().run(_close_within, self._store, CLOSE_SECONDS)
-
-
-def _close_within(store: Store, seconds: float) -> None:
-    """Close the file, or leave that to a thread. Uses the wall clock, because a disk does not follow a virtual one."""
-    outcome: Future[None] = Future()
-
-    def close() -> None:
-        try:
-            store.close()
-            outcome.set_result(None)
-        except BaseException as error:  # noqa: BLE001 - it is raised below
-            outcome.set_exception(error)
-
-    Thread(target=close, name="trio_asyncio_io cache file", daemon=True).start()
-    try:
-        outcome.result(seconds)
-    except TimeoutError:
-        raise trio.TooSlowError(f"the cache file was not closed within {seconds:g} s") from None
-
-
-_PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
+            await FileThread().run(self._store.close)
 
 
 def stable_key(value: Any) -> bytes:
@@ -200,67 +170,23 @@ def stable_key(value: Any) -> bytes:
 
 
 def default_name(function: Any) -> str:
-    """The qualified name of the user's own function, below all wrappers. For an object, that of its class.
-
-    Two objects of one class may return different results if their attributes differ. So a digest of the attributes that
-    are not empty follows the name of the class.
+    """The qualified name of the user's own function, below all wrappers.
 
     Raises:
-        TypeError: Another function could have the same name, and the caller must pass `name=`.
+        TypeError: It is not a `def` in a module or in a class of a module. Then another function could have its name,
+            and the caller must pass `name=`.
     """
     own = innermost(function)
-    named = type(own) if hasattr(own, "invoke") and not isfunction(own) else own
-    name = f"{getattr(named, '__module__', None)}.{getattr(named, '__qualname__', None)}"
-    problem = f"name must be given for {describe(own)}: nothing in the file would distinguish it from others"
-    hint = "Pass name=, a text that is the same in every run"
-    if not (_is_defined_at_top_level(named) or _is_found_by_name(named)):
-        raise TypeError(f"{problem}. {hint}")
-    if named is own:
-        return name
-    try:
-        return name + _digest(own)
-    except TypeError as error:
-        raise TypeError(f"{problem} of its class with other attributes. {hint}") from error
-
-
-def _is_defined_at_top_level(function: Any) -> bool:
-    """Whether a `def` in a module, or in a class of a module, defined the function.
-
-    A decorated function may carry the qualified name of another one, which `functools.wraps` copied. Its code still has
-    the original name, and it usually has a closure.
-    """
-    return (
-        isfunction(function)
-        and function.__closure__ is None
-        and function.__code__.co_qualname == function.__qualname__
-        and "<" not in function.__qualname__
+    # `functools.wraps` copies the qualified name of another function, but not its code
+    is_at_top_level = (
+        isfunction(own)
+        and own.__closure__ is None
+        and own.__code__.co_qualname == own.__qualname__
+        and "<" not in own.__qualname__
     )
-
-
-def _is_found_by_name(named: Any) -> bool:
-    """Whether its module has this object under its qualified name, perhaps inside wrappers (the rule of `pickle`)."""
-    found: Any = sys.modules.get(getattr(named, "__module__", None) or "")
-    for part in str(getattr(named, "__qualname__", "")).split("."):
-        found = getattr(found, part, None)
-    return found is not None and innermost(found) is named
-
-
-def _digest(instance: Any) -> str:
-    """A digest of the object's attributes, or an empty string if all are empty.
-
-    Raises:
-        TypeError: An attribute has no stable key, or the class has a `__new__` of its own, so that the object may have
-            state that is not an attribute.
-    """
-    kind: Any = type(instance)
-    if kind.__new__ is not object.__new__:
-        raise TypeError(f"{kind.__qualname__} has a __new__ of its own")
-    state: Any = object.__getstate__(instance)  # None, the attributes, or a pair of the attributes and the slots
-    parts = state if isinstance(state, tuple) else (state,)
-    attributes = sorted((name, value) for part in parts if part for name, value in part.items() if not _is_empty(value))
-    return f"#{sha256(stable_key(tuple(attributes))).hexdigest()[:16]}" if attributes else ""
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether the attribute does not distinguish objects: None, an empty container, or a counter at 0."""
-    return value is None or (type(value) in _PLAIN and not value)
+    if not is_at_top_level:
+        raise TypeError(
+            f"name must be given for {describe(own)}: nothing in the file would distinguish it from others. "
+            "Pass name=, a text that is the same in every run"
+        )
+    return f"{own.__module__}.{own.__qualname__}"
