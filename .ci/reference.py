@@ -30,7 +30,7 @@ NAMES = {
     "queues.md": {"trio_asyncio_io.queues": ""},
     "statistics.md": {"trio_asyncio_io": "Statistics Histogram Verdict Totals Snapshot SnapshotElement SnapshotError"},
     "retries.md": {
-        "trio_asyncio_io": ("RetryStrategy FixedDelay ExponentialBackoff RetryBudget transient retry_after")
+        "trio_asyncio_io": ("RetryStrategy FixedDelay ExponentialBackoff DelayList RetryBudget transient retry_after")
     },
     "gates.md": {"trio_asyncio_io.gates": ""},
     "policies.md": {"trio_asyncio_io.policies": ""},

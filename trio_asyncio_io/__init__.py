@@ -29,7 +29,7 @@ from ._core.elements import StreamRecord, Watermark, assign_watermarks
 from ._core.histogram import Histogram
 from ._core.observer import Observer
 from ._core.options import Options
-from ._core.retry import ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
+from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._core.statistics import Statistics
 from ._core.verdict import Totals, Verdict
@@ -52,6 +52,7 @@ __all__ = [
     "AsyncWaitOperator",
     "AttemptTimeoutError",
     "DeadLetter",
+    "DelayList",
     "ElementTimeoutError",
     "ExponentialBackoff",
     "FixedDelay",

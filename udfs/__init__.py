@@ -25,6 +25,7 @@ from ._extras import needs_extra
 if TYPE_CHECKING:
     from trio_asyncio_io import (
         AsyncFunction,
+        DelayList,
         ExponentialBackoff,
         FixedDelay,
         Observer,
@@ -55,6 +56,7 @@ __all__ = [
     "ClusterBudget",
     "ClusterRate",
     "ClusterRateError",
+    "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
     "HangUpError",
@@ -77,7 +79,7 @@ __all__ = [
 
 # The module of each name. It is imported at the name's first use, because `udfs.http` works without PySpark and without
 # the operator, and the demo's service without PySpark.
-_OPERATOR = ("AsyncFunction", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget")
+_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget")
 _MODULES = {
     **dict.fromkeys((*_OPERATOR, "shared", "transient"), "trio_asyncio_io"),
     "AsyncPandasUDF": "._column",

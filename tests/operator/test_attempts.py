@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from tests.support import outputs
 from trio_asyncio_io import (
     AttemptTimeoutError,
+    DelayList,
     ElementTimeoutError,
     FixedDelay,
     RetryBudget,
@@ -94,6 +95,13 @@ async def test_the_result_of_an_attempt_that_ignores_its_cancellation_counts(
 
     assert await outputs(async_wait("a", ignore_cancellation, timeout=60.0, retry=late(1))) == ["A"]
     assert trio.current_time() == 3.0
+
+
+async def test_a_delay_list_sets_the_delays(async_wait: Any, autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted(default=Step(error=ConnectionError)))
+    with pytest.raises(ConnectionError):
+        await outputs(async_wait("a", recorder, timeout=60.0, retry=DelayList([1.0, 5.0, 0.0])))
+    assert [call.started for call in recorder.calls] == [0.0, 1.0, 6.0, 6.0]
 
 
 @pytest.mark.parametrize(("requested", "instants"), [(7.0, [0.0, 7.0]), (0.5, [0.0, 2.0]), (None, [0.0, 2.0])])

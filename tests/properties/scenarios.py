@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from trio_asyncio_io import (
-    ExponentialBackoff,
+    DelayList,
     FixedDelay,
     RetryStrategy,
 )
@@ -64,13 +64,7 @@ ELEMENTS = st.builds(
 
 ATTEMPT_TIMEOUTS = st.sampled_from([math.inf, math.inf, 1 / 64, 1 + 1 / 64])
 RETRIES = st.builds(FixedDelay, st.integers(0, 2), FEW_QUARTERS, attempt_timeout=ATTEMPT_TIMEOUTS) | st.builds(
-    ExponentialBackoff,
-    st.integers(0, 3),
-    st.just(0.25),
-    st.just(1.0),
-    st.just(4.0),
-    jitter=st.just(0.0),
-    attempt_timeout=ATTEMPT_TIMEOUTS,
+    DelayList, st.lists(FEW_QUARTERS, max_size=3), attempt_timeout=ATTEMPT_TIMEOUTS
 )
 
 
