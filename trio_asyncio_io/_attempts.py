@@ -50,8 +50,6 @@ class Invoker:
         call: entry -> awaitable of the function's result, for one attempt. The caller is open to interrupts.
         retries: Decides whether another attempt follows; None: never.
         flatten: The function's result -> its outputs. None if a result is one output.
-        has_groups: Whether a call has several records.
-        splits: Whether the records of a group that has failed are called again in halves.
         notes: Adds notes to exceptions.
     """
 
@@ -59,8 +57,6 @@ class Invoker:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
-        self.has_groups = options.group is not None
-        self.splits = options.group_split
         self.notes = Notes()
         self.retries = self._retries(options)
         self.call = self._call(function, gates)
@@ -68,7 +64,7 @@ class Invoker:
 
     def _call(self, function: Any, gates: Gates | None) -> Call:
         """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
-        call = _once(function.invoke) if self._options.group is None else _grouped(function.invoke)
+        call = _once(function.invoke) if self._options.group is None else _grouped(function.invoke, self._ledger)
         if gates is not None and gates.is_weighted:
             call = _settled(call, gates)
         retry = self._options.retry
@@ -217,12 +213,13 @@ def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     return call
 
 
-def _grouped(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
+def _grouped(invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger) -> Call:
     """A call for the records of a group, with a list of its own. Its result has been checked."""
 
     async def call(group: Entry) -> Sequence[Any]:
         for entry in (group, *group.records):
             entry.attempts += 1
+        ledger.count_group(group)
         return _as_many(await awaitable_from(invoke, list(group.value)), len(group.records))
 
     return call
