@@ -7,9 +7,8 @@ A worker makes one attempt at a time, under the element's deadline. If the last 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import isawaitable
 from math import inf
-from types import CoroutineType, TracebackType
+from types import TracebackType
 from typing import Any, Self, TypeAlias, cast
 
 import trio
@@ -23,7 +22,7 @@ from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
-from ._function import awaitable_from
+from ._function import awaitable_from, checked_awaitable
 from ._gates import Gates
 from ._tasks import awaited, interruptible
 
@@ -50,23 +49,19 @@ class Invoker:
         call: entry -> awaitable of the function's result, for one attempt. The caller is open to interrupts.
         retries: Decides whether another attempt follows; None: never.
         flatten: The function's result -> its outputs. None if a result is one output.
-        has_groups: Whether a call has several records.
-        splits: Whether the records of a group that has failed are called again in halves.
     """
 
     def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None = None) -> None:
         self._options = options
         self._ledger = ledger
         self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
-        self.has_groups = options.group is not None
-        self.splits = options.group_split
         self.retries = self._retries(options)
         self.call = self._call(function, gates)
         self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
 
     def _call(self, function: Any, gates: Gates | None) -> Call:
         """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
-        call = _once(function.invoke) if self._options.group is None else _grouped(function.invoke)
+        call = _once(function.invoke) if self._options.group is None else _grouped(function.invoke, self._ledger)
         if gates is not None and gates.is_weighted:
             call = _settled(call, gates)
         retry = self._options.retry
@@ -207,20 +202,18 @@ class _Limit:
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     def call(entry: Entry) -> Awaitable[Any]:
         entry.attempts += 1
-        awaitable = invoke(entry.value)  # `awaitable_from` without its call
-        if type(awaitable) is not CoroutineType and not isawaitable(awaitable):
-            raise NotAsyncError.for_result(invoke, awaitable)
-        return awaitable
+        return checked_awaitable(invoke, invoke(entry.value))
 
     return call
 
 
-def _grouped(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
+def _grouped(invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger) -> Call:
     """A call for the records of a group, with a list of its own. Its result has been checked."""
 
     async def call(group: Entry) -> Sequence[Any]:
         for entry in (group, *group.records):
             entry.attempts += 1
+        ledger.count_group(group)
         return _as_many(await awaitable_from(invoke, list(group.value)), len(group.records))
 
     return call

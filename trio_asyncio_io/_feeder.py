@@ -33,7 +33,7 @@ class Feeder:
         elements_per_pass: Elements between two checkpoints, of sources that never suspend. While calls are short, each
             worker can take a job in every scheduler pass.
         known: value -> the outputs of an element that needs no call, or None. See `known_of`.
-        on_full: Called when an element starts to wait for room. None: nothing depends on that.
+        on_full: Called when an element starts to wait for room, if calls wait for more elements. None: they do not.
     """
 
     def __init__(
@@ -96,10 +96,12 @@ class Feeder:
     async def feed(self, source: AsyncIterable[Any] | Iterable[Any]) -> None:
         """Accept all elements of the source. It is read at most one element beyond the buffer, and never closed.
 
-        After the buffer was full, reading continues when a sixteenth of it is free, or when a worker has no job.
+        After the buffer was full, reading continues when a sixteenth of it is free, or when a worker has no job; and if
+        calls wait for more elements, when one place is free.
         """
         async with self._lock:
-            self._ledger.refill_in_bursts()
+            if self._on_full is None:
+                self._ledger.refill_in_bursts()
             self._pace = Pace(self._elements_per_pass)
             self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
             if isinstance(source, AsyncIterable):

@@ -58,7 +58,7 @@ from ._attempts import Invoker
 from ._calls import Scope, register_operator
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
-from ._core.groups import GroupScheduler
+from ._core.groups import Grouping
 from ._core.notes import add_note
 from ._core.observation import ledger_for
 from ._core.options import Mode, Options, OptionsArguments
@@ -370,11 +370,14 @@ class Parts(Generic[R]):
         self._send.close()
 
     def _scheduler_of(self, options: Options) -> Scheduler:
-        arguments = self.ledger, options.capacity, options.timeout
-        if options.group is None:
-            return Scheduler(*arguments, gates=self._gates, on_failure=self._fail_gate)
-        return GroupScheduler(
-            *arguments, gates=self._gates, on_failure=self._fail_gate, size=options.group, wait=options.group_wait
+        grouping = Grouping(options.group or 0, options.group_wait, splits=options.group_split)
+        return Scheduler(
+            self.ledger,
+            options.capacity,
+            options.timeout,
+            grouping=grouping,
+            gates=self._gates,
+            on_failure=self._fail_gate,
         )
 
     def _gates_of(self, options: Options) -> Gates | None:

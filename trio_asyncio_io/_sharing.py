@@ -17,6 +17,7 @@ from functools import partial
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
+from types import CellType
 from typing import Any, Generic, TypeVar, overload
 
 import trio
@@ -434,7 +435,7 @@ def parts_of(make: Any) -> Any:
     if isinstance(make, partial):
         function, given = make.func, [*make.args, *make.keywords, *make.keywords.values()]
     else:
-        cells = getattr(make, "__closure__", None) or ()
+        cells = [cell for cell in getattr(make, "__closure__", None) or () if cell != CellType()]  # one may be empty
         function, given = make, [*(getattr(make, "__defaults__", None) or ()), *(cell.cell_contents for cell in cells)]
     named = function if hasattr(function, "__qualname__") else type(function)
     plain = [(type(each), each) for each in given if isinstance(each, str | int | float)]

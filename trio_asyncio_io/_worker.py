@@ -28,7 +28,7 @@ from ._attempts import Invoker
 from ._calls import register_worker
 from ._core.admission import KeyGates
 from ._core.describe import describe
-from ._core.groups import Group, Part
+from ._core.groups import Part, part_of, splits_of
 from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
@@ -192,7 +192,7 @@ class Worker:
         self._emitter = pool.emitter
         self._has_work = pool.emitter.has_work
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
-        self._has_groups = pool.invoker.has_groups
+        self._has_groups = pool.scheduler.grouping.size > 0
         # Whether there is more to do with a result than to complete the record with it
         self._checks_results = self._retries is not None and self._retries.checks_results
         self._is_special = self._has_groups or self._flatten is not None or self._checks_results
@@ -303,7 +303,7 @@ class Worker:
             if self._must_pause:
                 return None
         entry = scheduler.next(now)
-        if scheduler.waiting or self._has_groups:
+        if scheduler.has_waiting:
             self._timer.wake_by(scheduler.wake_at())
             if entry is not None:
                 self._pool.dispatch()
@@ -443,7 +443,7 @@ class Worker:
         wait, retries = None, self._retries
         try:
             if retries is not None and self._checks_results:
-                wait = retries.after_result(entry, result, splits=self._splits)
+                wait = retries.after_result(entry, result, splits=splits_of(self._entry))
             outputs: Any = (result,) if self._flatten is None or wait is not None else self._flatten(result)
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
             self._failures.append(_Failure(entry, error))
@@ -452,7 +452,7 @@ class Worker:
             self._ledger.complete(entry, outputs, now)
             self._ended.add(entry)
         else:
-            self._retry(entry, wait, None, now, self._part)
+            self._retry(entry, wait, None, now, part_of(self._entry))
 
     def _end_raised(self, call: Entry, error: Exception, now: float) -> None:
         """The records of a call that has raised are due for a retry at one instant."""
@@ -494,12 +494,12 @@ class Worker:
         wait, retries = None, self._retries
         if retries is not None:
             try:
-                wait = retries.after_error(entry, error, draw, splits=self._splits)
+                wait = retries.after_error(entry, error, draw, splits=splits_of(self._entry))
             except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
                 self._failures.append(_Failure(entry, raised))
                 return
         if wait is not None:
-            self._retry(entry, wait, error, now, self._part)
+            self._retry(entry, wait, error, now, part_of(self._entry))
         elif half is not None and (retries is None or retries.may_split(error)):
             self._retry(entry, 0.0, error, now, half)
         else:
@@ -519,17 +519,6 @@ class Worker:
         else:
             self._failures.append(_Failure(entry, cause=error))
 
-    @property
-    def _part(self) -> Part | None:
-        """The part of a group that is called."""
-        return self._entry.part if isinstance(self._entry, Group) else None
-
-    @property
-    def _splits(self) -> int:
-        """How many calls have been split to make the running one."""
-        part = self._part
-        return 0 if part is None else part.splits
-
     def _halves_of(self, call: Entry, error: Exception | None = None) -> Sequence[Part | None]:
         """For each record, the half in which it is called again if it is not retried. None: it is not called again.
 
@@ -537,11 +526,8 @@ class Worker:
             call: The running call.
             error: What it has raised. None: a deadline has ended it.
         """
-        number = len(call.records)
-        if number == 1 or not self._invoker.splits or not self._may_split(error):
-            return (None,) * number
-        middle, splits = (number + 1) // 2, self._splits + 1
-        return (Part(splits),) * middle + (Part(splits),) * (number - middle)
+        halves = self._scheduler.grouping.halves(call)
+        return halves if halves[0] is None or self._may_split(error) else (None,) * len(halves)
 
     def _may_split(self, error: Exception | None) -> bool:
         """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""

@@ -14,8 +14,7 @@ from trio_asyncio_io._core.queue import InputOrder
 from trio_asyncio_io._core.statistics import Counts
 
 PACKAGE = Path(trio_asyncio_io.__file__).parent
-LEDGER = {PACKAGE / "_core" / "ledger.py", PACKAGE / "_core" / "groups.py"}
-OTHERS = sorted({*PACKAGE.rglob("*.py")} - LEDGER)
+OTHERS = sorted({*PACKAGE.rglob("*.py")} - {PACKAGE / "_core" / "ledger.py"})
 
 ATTRIBUTES = {*vars(Ledger(InputOrder(), 1)), *Counts.__slots__}
 DEQUES = {"backlog", "jobs", "leaving"}

@@ -3,8 +3,8 @@
 # The layout. Imports point down only.
 #
 #     observation                    calls an observer after each step of a ledger
-#     groups                         records whose attempts are one call
-#     scheduler (admission)          which attempt starts now: slots, retries, lines in front of gates
+#     scheduler                      which attempt starts now: slots and retries
+#     groups (admission)             records whose attempts are one call, and lines in front of gates
 #     ledger (flow)                  what one operator holds, every counter, and where the time goes
 #     retry                          whether another attempt follows, and when
 #     queue                          the order of the output

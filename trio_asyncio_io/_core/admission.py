@@ -34,6 +34,7 @@ __all__ = [
     "Weights",
     "rank_of",
     "weights_of",
+    "weights_of_call",
 ]
 
 # Instants that differ by less are equal. Otherwise rounding could yield a delay that is below the clock's resolution
@@ -91,6 +92,20 @@ def weights_of(value: object, passage: Passage, *others: object) -> Weights:
     return tuple(
         1.0 if gate.weight is None else check_weight("weight", gate.weight(value, *others), of=gate)
         for gate in passage.given
+    )
+
+
+def weights_of_call(records: Sequence[Entry], passage: Passage) -> Weights:
+    """The weights of a call for these records: in each gate with weights, the sum of theirs.
+
+    Raises the same errors as `weights_of`.
+    """
+    if not passage.is_weighted:
+        return passage.unweighted
+    weights = [weights_of(entry.value, passage) for entry in records]
+    return tuple(
+        1.0 if gate.weight is None else sum(of_gate)
+        for gate, of_gate in zip(passage.given, zip(*weights, strict=True), strict=True)
     )
 
 
@@ -216,7 +231,7 @@ class Waiting:
         passage, weights, keys: The gates of its next attempt. None: not yet known; `keys` also if it has no key.
         is_in_line_of_key: Whether it is in the line of its key. It stays there until its attempt has started.
         earlier: The times of the gates of its line when it joined.
-        slot_wait: The seconds for which it has waited for a slot before its next attempt.
+        part: That of a group with which it is called, or None.
     """
 
     __slots__ = (
@@ -226,10 +241,10 @@ class Waiting:
         "entry",
         "is_in_line_of_key",
         "keys",
+        "part",
         "passage",
         "rank",
         "since",
-        "slot_wait",
         "state",
         "weights",
     )
@@ -246,7 +261,7 @@ class Waiting:
         self.keys: KeyGates | None = None
         self.is_in_line_of_key = False
         self.earlier: dict[str, float] = {}
-        self.slot_wait = 0.0
+        self.part: Any = None
 
 
 def rank_of(entry: Entry) -> Rank:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from .histogram import Durations
@@ -77,10 +78,10 @@ class Flow:
         bound: Upper limit of records in the buffer.
         order: Holds the invocations that have not ended.
         counters: The operator's counts and sums.
+        group: The largest number of records in a call; 0: calls are made for single records.
 
     Attributes:
-        capacity: As given.
-        group: The largest number of records in a call; 0: calls are made for single records.
+        capacity, group: As given.
         is_ordered: Whether results wait for those of earlier elements.
         sampling: The durations of some records.
         room: The feeder's waits for room in the buffer.
@@ -92,6 +93,7 @@ class Flow:
         retries: The time in which new records wait for retries, while a slot is free for them.
         lanes: The waits of records for an earlier one with the same key.
         blocked_seconds: The time in which calls let no other task run.
+        input_end: When the input has ended; inf: it has not.
         backoffs: By sequence, when the backoff of a record ends or has ended whose retry has not started.
         spent: By sequence, of a record that has been retried and has no result: its backoffs, and its attempts before
             the present one, in seconds.
@@ -101,9 +103,9 @@ class Flow:
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters) -> None:
+    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters, *, group: int = 0) -> None:
         self.capacity = capacity
-        self.group = 0
+        self.group = group
         self.is_ordered = False
         self.sampling = Sampling(capacity)
         self.room = Stopwatch()
@@ -116,6 +118,7 @@ class Flow:
         self.lanes = Stopwatch()
         self.retries = Stopwatch()
         self.blocked_seconds = 0.0
+        self.input_end = inf
         self.backoffs: dict[int, float] = {}
         self.spent: dict[int, tuple[float, float]] = {}
         self.rested_seconds = 0.0
@@ -127,18 +130,8 @@ class Flow:
         self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
-        self._input_end: float | None = None
         self._supply_end: Totals | None = None
-        self._running_calls: Calls | None = None  # None: each call has one record
-
-    def count_calls(self) -> None:
-        """From now on, a call may have several records, and `change_calls` is called for each."""
-        self._running_calls = Calls()
-
-    def change_calls(self, number: int, now: float) -> None:
-        """A call starts (1) or ends (-1)."""
-        assert self._running_calls is not None
-        self._running_calls.change(number, now)
+        self._calls = Calls()  # those for groups
 
     def begin(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
@@ -150,7 +143,7 @@ class Flow:
 
     def end_input(self, now: float, *, jobs: int) -> None:
         """The input has ended. So many records can start."""
-        self._input_end = now
+        self.input_end = now
         if not self._has_free_slots(jobs):
             return
         if self.lanes.is_on:
@@ -211,39 +204,48 @@ class Flow:
         if len(self.gate_wait.unfolded) >= FOLD:
             self.gate_wait.fold()
 
-    def check_slots(self, now: float, *, jobs: int) -> None:
-        """A slot may be free for which there is no record, because so many can start and no more come now."""
-        is_waiting = self.room.is_on or (self._input_end is not None and self.lanes.is_on)
-        if is_waiting and self._has_free_slots(jobs) and not self.full.is_on:
+    def check_slots(self, now: float, *, jobs: int, ending: int = 0) -> None:
+        """A slot may be free for which there is no record, because so many can start and no more come now.
+
+        So many calls free their slots now.
+        """
+        is_waiting = self.room.is_on or (self.input_end < inf and self.lanes.is_on)
+        if is_waiting and self._has_free_slots(jobs, ending) and not self.full.is_on:
             self.full.begin(now)
             self._let_keys_hold_slots(now)
 
-    def _has_free_slots(self, jobs: int) -> bool:
+    def _has_free_slots(self, jobs: int, ending: int = 0) -> bool:
         """Whether slots are free for lack of records, of which so many can start.
 
         Records that can start but do not, because the function blocks the event loop, are no lack. In front of records
         that wait for their key, or for its gates, those that can start leave the other slots free.
         """
-        free = self.capacity - self._counters.running
+        free = self.capacity - self._counters.running + ending
         return jobs < free if self.lanes.is_on or self._at_keys else not jobs and free > 0
 
     def idle(self, now: float) -> None:
         """A slot becomes free, and there is no record to start."""
         if self._counters.at_gate or self.retries.is_on:  # the slots are not free for lack of jobs
             return
-        if self.room.is_on or (self._input_end is not None and self.lanes.is_on):
+        if self.room.is_on or (self.input_end < inf and self.lanes.is_on):
             if not self.full.is_on:
                 self.full.begin(now)
             self._let_keys_hold_slots(now)
-        elif self._input_end is not None and self._at_keys:
+        elif self.input_end < inf and self._at_keys:
             self._let_keys_hold_slots(now)
-        elif self._input_end is not None and self._supply_end is None:
+        elif self.input_end < inf and self._supply_end is None:
             self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
 
     def start_after_wait(self, now: float) -> None:
-        """A record starts that has waited for more than a slot."""
+        """A call starts for which more than a slot was waited."""
+        if self.group:
+            self._calls.change(1, now)
         if self._counters.running >= self.capacity:
             self._release_slots_of_keys(now)
+
+    def end_call(self, now: float) -> None:
+        """A call for a group has ended."""
+        self._calls.change(-1, now)
 
     def block(self, seconds: float) -> None:
         """Calls have let no other task run for this long."""
@@ -307,11 +309,10 @@ class Flow:
         Args:
             running: The time for which the invocations that have not ended have held slots.
         """
-        if self._running_calls is None:
-            busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
-        else:
-            busy = self._running_calls.seconds(now)
-        begin, input_end = self._begin[0], now if self._input_end is None else self._input_end
+        busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
+        if self.group:
+            busy = self._calls.seconds(now)
+        begin, input_end = self._begin[0], min(now, self.input_end)
         return Totals(
             operators=1,
             ordered=int(self.is_ordered),

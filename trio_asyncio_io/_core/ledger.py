@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import add, attrgetter
 from typing import Any
 
@@ -46,6 +46,8 @@ class Ledger:
             held besides.
         restored: The snapshot to start with, or None.
         capacity: Upper limit of invocations running at once; None: the buffer. Only the verdict depends on it.
+        group: The largest number of records in a call; 0: calls are made for single records. With groups, the slot is
+            that of the call, and the end of a record frees none: `end_call` does.
         counts_dead_letters: Whether a dead letter counts towards the buffer until it is received. False if nobody is
             expected to receive dead letters, which are then those of a restored snapshot. Snapshots hold them anyway.
 
@@ -76,6 +78,7 @@ class Ledger:
         restored: Snapshot | None = None,
         *,
         capacity: int | None = None,
+        group: int = 0,
         counts_dead_letters: bool = True,
     ) -> None:
         restored = Snapshot() if restored is None else restored
@@ -91,7 +94,10 @@ class Ledger:
         self.may_start = True
         self.input_ended = False
         self.counters = Counters()
-        self.flow = Flow(capacity or bound, bound, order, self.counters)
+        self.flow = Flow(capacity or bound, bound, order, self.counters, group=group)
+        self._slots_of_record = 0 if group else 1
+        self._ungrouped = 0  # new records that wait for their group
+        self._free_since: dict[int, float] = {}  # by sequence, when a job could start that had waited for its key
         self._watermarks = 0  # accepted and not received
         self._inserted = 0  # watermarks accepted that are not elements of the source
         self._taken_before = restored.taken - self._sources_in_backlog()
@@ -210,38 +216,71 @@ class Ledger:
 
     def count_jobs(self) -> int:
         """How many records can start as soon as a slot is free."""
-        return len(self.jobs)
+        return len(self.jobs) + self._ungrouped
+
+    def may_grow(self) -> bool:
+        """Whether more records may come before a call ends or the consumer receives."""
+        if self.input_ended and not self.backlog:
+            return False
+        is_full = self.flow.room.is_on or not self.has_room()
+        return not is_full or self.counters.running > 0 or len(self.leaving) > 0 or self.order.has_completed()
 
     def take(self) -> Entry:
         """Remove the first of the jobs, in order to start or to wait for gates."""
         return self.jobs.popleft()
 
+    def take_for_group(self) -> tuple[Entry, float]:
+        """Remove the first of the jobs, which waits for its group. Returns it, and since when it has waited."""
+        entry = self.take()
+        self._ungrouped += 1
+        return entry, self._free_since.pop(entry.sequence, entry.since)
+
+    def end_group_wait(self, group: Entry, waits: Iterable[tuple[float, float]], now: float) -> None:
+        """Record that records have waited for their group to be complete, and then for a slot.
+
+        Args:
+            group: The group.
+            waits: By record, since when it has waited, and for how many seconds of it the group was not complete.
+            now: The time.
+        """
+        for entry, (since, seconds) in zip(group.records, waits, strict=True):
+            slot_wait = now - since - seconds
+            self.counters.group_wait_seconds += seconds
+            self.counters.slot_wait_seconds += slot_wait
+            if not entry.attempts:
+                self._ungrouped -= 1
+                entry.since = now - slot_wait
+
     def wait_for_slot(self, entry: Entry) -> None:
         """Record that a record starts to wait for a slot, after its backoff or after the gates of its key."""
 
-    def end_slot_wait(self, entry: Entry, since: float, now: float) -> None:  # noqa: ARG002 - a group needs the entry
-        """Record that a record has waited for a slot."""
-        self.counters.slot_wait_seconds += now - since
+    def end_slot_wait(self, call: Entry, since: float, now: float) -> None:
+        """Record that a call has waited for a slot."""
+        self.counters.slot_wait_seconds += len(call.records) * (now - since)
 
-    def wait_for_gate(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the entry
-        """Record that a gate holds back a record, for which a slot is free."""
-        self.counters.at_gate += 1
-        self.flow.gate.begin(now)
+    def wait_for_gate(self, call: Entry, now: float) -> None:
+        """Record that a gate holds back a call, for which a slot is free."""
+        for _ in call.records:
+            self.counters.at_gate += 1
+            self.flow.gate.begin(now)
 
-    def end_gate_wait(self, entry: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:  # noqa: ARG002
-        """Record that a record has waited for these gates."""
-        self.counters.at_gate -= 1
-        self._add_gate_wait(now - since, by_gate)
-        self.flow.end_gate_wait(now - since, now)
+    def end_gate_wait(self, call: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
+        """Record that a call has waited for these gates."""
+        for entry in call.records:
+            self.counters.at_gate -= 1
+            self._add_gate_wait(entry, since, now, by_gate)
+            self.flow.end_gate_wait(now - since, now)
 
-    def wait_for_gate_of_key(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the entry
-        """Record that a gate of its key holds back a record. Others pass it."""
-        self.flow.wait_for_gate_of_key()
+    def wait_for_gate_of_key(self, call: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the time
+        """Record that a gate of its key holds back a call. Others pass it."""
+        for _ in call.records:
+            self.flow.wait_for_gate_of_key()
 
-    def end_wait_for_gate_of_key(self, entry: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:  # noqa: ARG002
-        """Record that a record has waited for these gates of its key."""
-        self._add_gate_wait(now - since, by_gate)
-        self.flow.end_wait_for_gate_of_key(now - since, now)
+    def end_wait_for_gate_of_key(self, call: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
+        """Record that a call has waited for these gates of its key."""
+        for entry in call.records:
+            self._add_gate_wait(entry, since, now, by_gate)
+            self.flow.end_wait_for_gate_of_key(now - since, now)
 
     def wait_for_retries(self, now: float) -> None:
         """Record that new records start to wait for retries, while a slot is free for them."""
@@ -251,8 +290,10 @@ class Ledger:
         """Record that they no longer do."""
         self.flow.end_wait_for_retries(now)
 
-    def _add_gate_wait(self, seconds: float, by_gate: Mapping[str, float]) -> None:
-        self.counters.gate_wait_seconds += seconds
+    def _add_gate_wait(self, entry: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
+        if not entry.attempts:
+            entry.since = now - (since - entry.since)  # so the wait since then is for a slot alone
+        self.counters.gate_wait_seconds += now - since
         self.counters.seconds_by_gate = combined(add, self.counters.seconds_by_gate, by_gate)
 
     # Attempts
@@ -274,34 +315,37 @@ class Ledger:
         entry.since = now
         return entry
 
-    def start_after_wait(self, entry: Entry, slot_wait: float, now: float) -> None:
-        """Start an attempt of a record whose waits have been recorded. They do not count towards its timeout.
-
-        Args:
-            slot_wait: The part of the waits that was for a slot, in seconds.
-        """
+    def start_after_wait(self, call: Entry, now: float) -> None:
+        """Start an attempt of records whose waits have been recorded. They do not count towards its timeout."""
         counters = self.counters
         counters.running = running = counters.running + 1
         counters.peak_running = max(counters.peak_running, running)
-        if entry.attempts:
-            entry.since += now - self.flow.backoffs.pop(entry.sequence)
-        else:
-            entry.since, entry.load = now, running
+        for entry in call.records:
+            if entry.attempts:
+                entry.since += now - self.flow.backoffs.pop(entry.sequence)
+                continue
             self._sampling.countdown -= 1
             if not self._sampling.countdown:
-                self._sample(entry, slot_wait)
+                self._sample(entry, now - entry.since)
+            entry.since, entry.load = now, running
+        call.since = min(entry.since for entry in call.records)
         self.flow.start_after_wait(now)
 
-    def retry(self, entry: Entry) -> None:  # noqa: ARG002 - an observer needs it
-        """Count a retry, whose call follows."""
-        self.counters.retried += 1
+    def retry(self, call: Entry) -> None:
+        """Count the retries of records, whose call follows."""
+        self.counters.retried += len(call.records)
+
+    def count_group(self, group: Entry) -> None:
+        """Count a call that is made for a group."""
+        self.counters.groups += 1
+        self.counters.grouped += len(group.records)
 
     def fail_attempt(self, entry: Entry, error: Exception) -> None:
         """Record that a call raised. Only an observer needs this."""
 
     def back_off(self, entry: Entry, seconds: float, now: float) -> None:
         """Record that another attempt follows after these seconds. The record frees its slot."""
-        self.counters.running -= 1
+        self.counters.running -= self._slots_of_record
         self.flow.back_off(entry, seconds, now)
 
     def deny_retry(self) -> None:
@@ -340,7 +384,7 @@ class Ledger:
         load = counters.running
         if entry.samples is not None:
             entry.samples.latency[max(entry.load, load).bit_length()].add(latency)
-        counters.running = load - 1
+        counters.running = load - self._slots_of_record
         entry.since = now
         entry.complete(results)
         if self._has_keys:
@@ -359,7 +403,7 @@ class Ledger:
         else:
             self.counters.refused += 1
 
-    def refuse(self, entry: Entry, refusal: Exception) -> None:  # noqa: ARG002 - a group needs it
+    def refuse(self, refusal: Exception) -> None:
         """Keep why a gate refuses a call."""
         self.counters.refusal = str(refusal)
 
@@ -377,7 +421,7 @@ class Ledger:
 
     def finish(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """Complete a running record after its handler, and free its slot."""
-        self.counters.running -= 1
+        self.counters.running -= self._slots_of_record
         self.flow.handlers_seconds += now - entry.since
         entry.since = now
         entry.complete(results)
@@ -387,18 +431,21 @@ class Ledger:
     def cancel(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
         """Record that the call of a running record was cancelled. The record stays in the snapshot, unfinished."""
         self.counters.cancelled += 1
-        self.counters.running -= 1
+        self.counters.running -= self._slots_of_record
 
-    def cancel_retry(self, entry: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs them
-        """Record that a record that waits for its retry will have none. It stays in the snapshot, unfinished."""
-        self.counters.cancelled += 1
+    def cancel_retry(self, call: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the time
+        """Record that what waits for its retry will have none. Its records stay in the snapshot, unfinished."""
+        self.counters.cancelled += len(call.records)
 
     def abandon(self, entry: Entry) -> None:  # noqa: ARG002 - an observer needs it
         """Free the slot of a record that has ended without results. It stays in the snapshot, unfinished."""
-        self.counters.running -= 1
+        self.counters.running -= self._slots_of_record
 
     def end_call(self, now: float) -> None:
-        """Free the slot of a call for several records, which have ended or wait for their retry."""
+        """Free the slot of a call for a group, whose records have ended or wait for their retry."""
+        if not self._slots_of_record:
+            self.counters.running -= 1
+            self.flow.end_call(now)
 
     # Output
 
@@ -548,8 +595,10 @@ class Ledger:
         successor = self.order.successor(entry)
         if successor is None or not self.may_start:
             return
+        if self.flow.group:
+            self._free_since[successor.sequence] = now
         self.flow.lanes.end(now)
-        self.flow.check_slots(now, jobs=self.count_jobs() + 1)
+        self.flow.check_slots(now, jobs=self.count_jobs() + 1, ending=1 - self._slots_of_record)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

@@ -14,7 +14,6 @@ from inspect import getmembers, isfunction
 from typing import Any, Final, TypeAlias
 
 from .describe import describe
-from .groups import GroupLedger
 from .ledger import Ledger
 from .observer import Meter, Observer
 from .options import Options
@@ -227,10 +226,15 @@ def _here(function: Callable[..., None], *arguments: Any) -> None:
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its order, observed if the options have an observer. `key` replaces the key of the options."""
     counts = options.on_error == "dead_letter"
-    kind = Ledger if options.group is None else GroupLedger
-    order = _order_for(options, key)
-    ledger = kind(order, options.bound, options.restore, capacity=options.capacity, counts_dead_letters=counts)
-    ledger.flow.group, ledger.flow.is_ordered = options.group or 0, options.mode == "ordered"
+    ledger = Ledger(
+        _order_for(options, key),
+        options.bound,
+        options.restore,
+        capacity=options.capacity,
+        group=options.group or 0,
+        counts_dead_letters=counts,
+    )
+    ledger.flow.is_ordered = options.mode == "ordered"
     if options.observer is not None:
         has_contexts = options.group is not None and not isinstance(options.observer, Meter)
         Observation(options.observer, has_groups=has_contexts).follow(ledger, options)

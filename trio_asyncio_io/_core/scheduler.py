@@ -22,20 +22,22 @@ and other keys must not wait for one that is down.
 The time of a record runs while it runs and in backoffs, not while it waits for a slot or for gates. A retry that could
 not begin before the deadline is refused by `retry`, so no deadline expires while a record waits.
 
-New records that pass no gate take a short cut: while `is_plain`, workers start the first of `ledger.jobs`. (A group of
-records that becomes one attempt is formed in `_next_waiting`, where records are taken from the jobs; see `groups`.)
+New records that pass no gate take a short cut: while `is_plain`, workers start the first of `ledger.jobs`. With groups,
+records wait in the `Grouping` first, and what waits for a slot or a gate is a `Group`: an attempt of several records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import count, takewhile
 from math import inf
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
-from .admission import Admission, KeyGates, Line, Passage, Waiting, Weights, rank_of, weights_of
+from .admission import Admission, KeyGates, Line, Passage, Waiting, Weights, rank_of, weights_of, weights_of_call
 from .gate import RefusedError
+from .groups import Group, Grouping, Part, Pool
 from .ledger import Ledger
 from .queue import Entry
 
@@ -128,13 +130,15 @@ class Scheduler:
         ledger: Holds the new records, and accounts for each step.
         capacity: Upper limit of running attempts.
         timeout: Seconds, of each record.
+        grouping: Forms the groups. None: each record is a call of its own.
         gates: Those that calls pass, or None.
         on_failure: Called with the exception of a broken gate, and None; or with that of a `weight` or `key`, and the
             record. It must stop the ledger from starting.
 
     Attributes:
-        is_plain: Whether no record waits for a retry or a gate, and no gate must be checked, so that workers may start
-            the first of `ledger.jobs`.
+        grouping: As given.
+        is_plain: Whether no record waits for a retry or a gate, no gate must be checked, and there are no groups, so
+            that workers may start the first of `ledger.jobs`.
         deadlines: Of the running records.
         waiting: By sequence, the records that wait for a retry or a gate.
         started: What is special about the record that `next` has returned last, or None: its context.
@@ -147,12 +151,14 @@ class Scheduler:
         capacity: int,
         timeout: float,
         *,
+        grouping: Grouping | None = None,
         gates: Gates | None = None,
         on_failure: Callable[[Exception, Entry | None], None],
     ) -> None:
         self._ledger = ledger
         self._counters = ledger.counters
         self._capacity = capacity
+        self.grouping = Grouping() if grouping is None else grouping
         self._gates = gates
         self._line = Line() if gates is None else gates.line
         self._on_failure = on_failure
@@ -166,13 +172,17 @@ class Scheduler:
         self._at_gates = 0  # records in lines
         self._in_line_now = 1  # how many workers ask for the records in the line
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
-        self._parts: dict[int, Any] = {}  # by sequence, of records in a backoff
-        self._most_retries = capacity
+        self._most_retries = capacity * (self.grouping.size or 1)
         self._waits_for_retries = False  # whether a slot is free for a new record, which waits for retries
         self.deadlines = Deadlines(timeout)
-        self.is_plain = gates is None
+        self.is_plain = gates is None and not self.grouping.size
         self.started: Waiting | None = None
         self.refusal: Exception | None = None
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether records wait for a retry, a gate or their group."""
+        return len(self.waiting) > 0 or not self.grouping.is_empty
 
     @property
     def must_wait_for_reports(self) -> bool:
@@ -180,7 +190,7 @@ class Scheduler:
 
         Otherwise a call could start before the failure that closes its gate is known.
         """
-        return self._counters.running > 0 and (len(self.waiting) > 0 or len(self._ledger.jobs) > 0)
+        return self._counters.running > 0 and (self.has_waiting or len(self._ledger.jobs) > 0)
 
     # What may start
 
@@ -197,7 +207,7 @@ class Scheduler:
             self._recheck_held()
         self.advance(now)
         while self._has_free_slot():
-            waiting = self._next_waiting()
+            waiting = self._next_waiting(now)
             entry = self._ask_line(now) if waiting is None else self._ask(waiting, now)
             if entry is not None or (waiting is None and not self._line_has_changed(now)):
                 self._account_for_retries(now)
@@ -205,7 +215,10 @@ class Scheduler:
         return None
 
     def advance(self, now: float) -> None:
-        """End the backoffs that are over, and the waits for gates of keys. Their records then wait for a slot."""
+        """End the backoffs that are over, and the waits for gates of keys. Their records then wait for a slot.
+
+        With groups, they wait for their group before, and so do new records.
+        """
         if not self._ledger.may_start:
             return
         while self._backoffs and self._backoffs[0][0] <= now:
@@ -219,6 +232,10 @@ class Scheduler:
             self._ask_key(self._changed.pop(), now)
         if self._line and self._line.held_until <= now:
             self._line.held_until = -inf
+        if self.grouping.size:
+            while self._ledger.jobs:
+                self._wait_for_group(*self._ledger.take_for_group())
+            self.grouping.advance(now)
 
     def wake_at(self) -> float:
         """When to call `next` again, if nothing else happens before."""
@@ -227,8 +244,10 @@ class Scheduler:
         at = self._backoffs[0][0] if self._backoffs else inf
         if self._keys_due:
             at = min(at, self._keys_due[0][0])
-        if self._line and self._line.held_until > -inf and self._has_free_slot():
-            at = min(at, self._line.held_until)
+        if self._has_free_slot():
+            at = min(at, self.grouping.due_at())
+            if self._line and self._line.held_until > -inf:
+                at = min(at, self._line.held_until)
         return at
 
     def candidates(self) -> int:
@@ -238,25 +257,32 @@ class Scheduler:
             return 0
         if self._must_retry_first:
             return min(free, self._candidates_to_retry())
-        places = min(len(self._ledger.jobs), free - len(self._line))
-        number = len(self._for_slot) + len(self._changed)
-        if not self._line:
-            number += max(0, places)
-        elif self._line.held_until > -inf:
-            number += places > 0  # one worker moves them to the line
-        else:
+        number, jobs = len(self._for_slot) + len(self._changed), len(self._ledger.jobs)
+        if self._line and self._line.held_until == -inf:
             number += self._in_line_now
+        if self.grouping.size:
+            number += self._count_groups()
+        elif not self._line:
+            number += jobs
+        elif self._line.held_until > -inf:
+            number += min(jobs, free - len(self._line)) > 0  # one worker moves them to the line
         return min(free, number)
 
     def _candidates_to_retry(self) -> int:
         """As `candidates`, while new records wait for retries."""
         if self._ledger.jobs:
             self._account_for_retries(self._ledger.jobs[-1].since)  # the newest may have arrived now
-        number = len(self._changed)
+        number = len(self._changed) + sum(pool.groups for pool in self._complete_pools())
         if self._for_slot and self._for_slot[0][1].entry.attempts:
             number += len(self._for_slot)
         if self._line and self._line.first.entry.attempts and self._line.held_until == -inf:
             number += self._in_line_now
+        return number
+
+    def _count_groups(self) -> int:
+        number, jobs = sum(pool.groups for pool in self._complete_pools()), len(self._ledger.jobs)
+        if jobs and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs)):
+            number += max(1, jobs // self.grouping.size)
         return number
 
     # What happens
@@ -270,7 +296,7 @@ class Scheduler:
         cause: Exception | None = None,
         *,
         has_raised: bool = True,
-        part: Any = None,
+        part: Part | None = None,
     ) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
 
@@ -281,7 +307,7 @@ class Scheduler:
             now: The time.
             cause: The error of the attempt, if a gate may refuse the next one.
             has_raised: Whether the attempt has raised; otherwise its result is retried.
-            part: The `Part` of a group with which it is called.
+            part: That with which it is called, of a group.
 
         Returns:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
@@ -293,13 +319,11 @@ class Scheduler:
         self.deadlines.running.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
         waiting = Waiting(entry, context, RUNNING, now)
-        waiting.cause = cause
+        waiting.cause, waiting.part = cause, part
         self._register(waiting, "retry", now)
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
-        if part is not None:
-            self._parts[entry.sequence] = part
         self._account_for_retries(now)
         return True
 
@@ -336,7 +360,7 @@ class Scheduler:
 
     def refresh(self) -> None:
         """The gates have become idle, or are idle no longer; or a record has begun or ended to wait."""
-        self.is_plain = not self.waiting and (self._gates is None or self._gates.is_idle)
+        self.is_plain = not (self.waiting or self.grouping.size) and (self._gates is None or self._gates.is_idle)
 
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
@@ -345,7 +369,7 @@ class Scheduler:
                 self._leave_line(waiting, now)
             if waiting.entry.attempts:
                 if waiting.state == FOR_SLOT:
-                    self._end_slot_wait(waiting, now)
+                    self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
         self._account_for_retries(now)
@@ -373,31 +397,65 @@ class Scheduler:
     def _has_free_slot(self) -> bool:
         return self._ledger.may_start and self._counters.running < self._capacity
 
-    def _next_waiting(self) -> Waiting | None:
-        """Remove and return the record that goes to the gates next. As many wait for a gate as slots are free."""
+    def _next_waiting(self, now: float) -> Waiting | None:
+        """Remove and return the call that goes to the gates next. As many wait for a gate as slots are free."""
         jobs, ready = self._ledger.jobs, self._for_slot
+        pool = min(self._complete_pools(), key=attrgetter("rank"), default=None)
         has_place = self._counters.running + len(self._line) < self._capacity and not self._must_retry_first
         if ready and (has_place or ready[0][1].entry.attempts):
             rank, waiting = ready[0]
-            if not jobs or rank < rank_of(jobs[0]):
+            if (not jobs or rank < rank_of(jobs[0])) and (pool is None or rank < pool.rank):
                 heappop(ready)
                 return waiting
+        if pool is not None:
+            return self._form(pool, now)
         if jobs and has_place:
             entry = self._ledger.take()
             return Waiting(entry, None, FOR_SLOT, entry.since)
         return None
 
     def _wait_for_slot(self, waiting: Waiting, since: float) -> None:
+        entry = waiting.entry
         waiting.state, waiting.since = TRANSITIONS[waiting.state]["wait for slot"], since
-        heappush(self._for_slot, (waiting.rank, waiting))
-        _call_in(waiting, self._ledger.wait_for_slot, waiting.entry)
+        _call_in(waiting, self._ledger.wait_for_slot, entry)
+        if not self.grouping.size or isinstance(entry, Group):
+            heappush(self._for_slot, (waiting.rank, waiting))
+        else:
+            self._wait_for_group(entry, since, waiting.part)
+
+    # Groups
+
+    def _wait_for_group(self, entry: Entry, since: float, part: Part | None = None) -> None:
+        try:
+            keys = None if self._gates is None else self._gates.of_key(entry.value)
+        except Exception as error:  # noqa: BLE001 - the user's key may raise anything
+            self._fail(error, entry)
+            return
+        self.grouping.add(entry, since, keys, part)
+
+    def _complete_pools(self) -> Iterable[Pool]:
+        if self.grouping.is_empty:
+            return ()
+        may_grow, only_retries = self._ledger.may_grow(), self._must_retry_first
+        return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
+
+    def _form(self, pool: Pool, now: float) -> Waiting:
+        group, waits = self.grouping.take(pool, now, self._ledger.flow.input_end)
+        self._ledger.end_group_wait(group, waits, now)
+        waiting = Waiting(group, None, FOR_SLOT, now)
+        waiting.keys = pool.kind.keys
+        for entry in group.records:
+            self.waiting.pop(entry.sequence, None)
+        if group.attempts:
+            self.waiting[group.sequence] = waiting
+        return waiting
 
     # Gates
 
     def _start_first(self, now: float) -> Entry | None:
         """Start the first of the jobs, if the gates admit it: a short cut while no record waits and none has a key."""
         gates, jobs = self._gates, self._ledger.jobs
-        if gates is None or gates.has_keys or not jobs:
+        if gates is None or gates.has_keys or self.grouping.size or not jobs:
             return None
         entry, passage = jobs[0], gates.passage
         refusal: RefusedError | None = None
@@ -441,9 +499,10 @@ class Scheduler:
 
     def _find_gates(self, waiting: Waiting, gates: Gates) -> Passage:
         """Set the gates of the next attempt, and its weights. Returns the gates."""
-        waiting.keys = gates.of_key(waiting.entry.value)
+        if not self.grouping.size:  # a group has the gates of its records' key
+            waiting.keys = gates.of_key(waiting.entry.value)
         waiting.passage = gates.passage if waiting.keys is None else waiting.keys.passage
-        waiting.weights = weights_of(waiting.entry.value, waiting.passage)
+        waiting.weights = weights_of_call(waiting.entry.records, waiting.passage)
         return waiting.passage
 
     def _line_has_changed(self, now: float) -> bool:
@@ -502,7 +561,7 @@ class Scheduler:
         return self._line.delay(weights[: len(self._line.in_use)], now)
 
     def _wait_for_gate(self, waiting: Waiting, now: float) -> None:
-        self._end_slot_wait(waiting, now)
+        self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
         self._register(waiting, "wait for gate", now)
         assert waiting.passage is not None
         waiting.passage.running += 1  # its gates stay in use
@@ -521,7 +580,7 @@ class Scheduler:
 
     def _wait_for_gate_of_key(self, waiting: Waiting, keys: KeyGates, now: float) -> None:
         if waiting.state == FOR_SLOT:
-            self._end_slot_wait(waiting, now)
+            self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
         self._register(waiting, "wait for key's gates", now)
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             waiting.earlier = keys.line.holders.seconds(now)
@@ -558,7 +617,7 @@ class Scheduler:
     def _start(self, waiting: Waiting, now: float, admission: Admission | None = None) -> Entry:
         entry = waiting.entry
         if waiting.state == FOR_SLOT:
-            self._end_slot_wait(waiting, now)
+            self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
         if admission is not None:
             assert self._gates is not None
             self._gates.admissions[entry.sequence] = admission
@@ -566,13 +625,13 @@ class Scheduler:
         self._failed.difference_update(entry.records)
         self._forget(waiting, now)
         self.started = waiting
-        _call_in(waiting, self._ledger.start_after_wait, entry, waiting.slot_wait, now)
+        _call_in(waiting, self._ledger.start_after_wait, entry, now)
         self._account_for_retries(now)
         return entry
 
     def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> Entry:
         self.refusal = refusal
-        self._ledger.refuse(waiting.entry, refusal)
+        self._ledger.refuse(refusal)
         return self._start(waiting, now)
 
     def _fail(self, error: Exception, entry: Entry | None) -> None:
@@ -595,10 +654,6 @@ class Scheduler:
             self._ask_key(keys, now)  # now: all workers may be busy afterwards
         if not self.waiting:
             self.refresh()
-
-    def _end_slot_wait(self, waiting: Waiting, now: float) -> None:
-        waiting.slot_wait += now - waiting.since
-        self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
 
 
 def _call_in(waiting: Waiting, step: Callable[..., None], *arguments: Any) -> None:
