@@ -137,6 +137,13 @@ def test_files_of_others_do_no_harm(memo: Directory, answers: Any, tmp_path: Pat
     assert found.schema.equals(memo.schema, check_metadata=True)
 
 
+def test_an_old_file_of_others_is_not_taken_for_the_log_of_a_killed_task(memo: Directory, tmp_path: Path) -> None:
+    (tmp_path / "_log-other").write_text("hello")
+    age(tmp_path / "_log-other", 4_000.0)
+    assert compact(memo, ALWAYS) == 0
+    assert (tmp_path / "_log-other").exists()
+
+
 def test_only_files_that_may_have_a_bucket_are_read(memo: Directory, answers: Any) -> None:
     memo.put_table(answers(2, 4), range(0, 256, 2))
     memo.put_table(answers(3), range(1, 256, 2))
