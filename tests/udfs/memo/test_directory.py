@@ -116,6 +116,20 @@ def test_the_files_name_their_function_even_in_a_copy_of_the_table(
             use()
 
 
+def test_a_directory_with_two_memos_has_none_that_can_be_used(memo: Directory, tmp_path: Path) -> None:
+    other = Directory(str(tmp_path), memo_schema("geocode", NUMBER, T.DoubleType(), ("n",)))
+    other.put_table(other.schema.empty_table(), ALL)
+    with pytest.raises(MemoError, match="has function"):
+        Directory.existing(memo.path)
+
+
+def test_a_query_on_a_memo_with_answers_adds_no_file(memo: Directory, answers: Any, tmp_path: Path) -> None:
+    memo.put_table(answers(1), ALL)
+    before = sorted(tmp_path.iterdir())
+    memo.claim()
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_file_that_was_renamed_into_another_memo_is_refused(memo: Directory, answers: Any, tmp_path: Path) -> None:
     other = Directory(str(tmp_path / "other"), memo_schema("geocode", NUMBER, T.DoubleType(), ("n",)))
     other.claim()
