@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -26,7 +27,7 @@ PASS_BYTES: Final = 32 * 2**20
 # A log that nobody has written for this long was left by a process that was killed. A task ends its log much earlier.
 KILLED_SECONDS: Final = 3_600.0
 
-# How often a compaction begins again because another process has moved a file.
+# How often a compaction is tried while other processes move its files.
 _ATTEMPTS: Final = 10
 
 logger = logging.getLogger("udfs")
@@ -54,13 +55,11 @@ def compact(directory: Directory, fresh: Freshness) -> int:
         MemoError: A file is damaged.
         OSError: The directory cannot be written, or other processes move its files all the time.
     """
-    for attempt in range(_ATTEMPTS):
-        try:
-            return rewrite(directory, _settled(directory), partial(latest, fresh=fresh))
-        except FileNotFoundError:
-            if attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError
+    keep = partial(latest, fresh=fresh)
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(FileNotFoundError):
+            return rewrite(directory, _settled(directory), keep)
+    return rewrite(directory, _settled(directory), keep)
 
 
 def _keep_all(table: pa.Table) -> pa.Table:

@@ -48,11 +48,6 @@ class ResponseBody(httpx.AsyncByteStream):
             raise StopAsyncIteration
         return part
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the end has arrived, so that the next `read` returns `b""`. False also if that is not known yet."""
-        return self._connection.parser.is_complete
-
     async def read(self) -> bytes:
         """Return the next part, `b""` at the end. After an error the connection is closed."""
         if self._release is None:
@@ -191,8 +186,6 @@ class BoundedResponse(httpx.Response):
                 body.close()
                 raise self._too_large()
             parts.append(part)
-            if body.has_ended:
-                break
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _parts(self) -> AsyncIterator[bytes]:

@@ -224,8 +224,6 @@ class TlsStream:
                     self._has_ended = self.has_clean_end = True
         except ssl.SSLWantReadError:
             pass  # the record is not complete, or it was a message of TLS itself
-        except ssl.SSLZeroReturnError:
-            self._has_ended = self.has_clean_end = True
         except ssl.SSLError as error:
             self._failure = error
         self._flush()

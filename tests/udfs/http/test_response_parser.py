@@ -413,6 +413,11 @@ def test_an_error_shows_only_the_start_of_the_data(response: bytes) -> None:
     assert len(str(caught.value)) < 200
 
 
+def test_the_error_of_a_protocol_switch_says_what_the_server_did() -> None:
+    with pytest.raises(httpx.RemoteProtocolError, match=r"the server switches to another protocol \(101\)"):
+        fed(REFUSED["101"])
+
+
 def test_connection_close_in_a_trailer_is_ignored() -> None:
     parser = fed(CHUNKED + b"1\r\nx\r\n0\r\nConnection: close\r\n\r\n")
     assert parser.allows_reuse

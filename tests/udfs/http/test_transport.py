@@ -14,6 +14,7 @@ import trio.testing
 
 from tests.udfs.http.serving import Peer, client_context, never, ok, reset, server_context, serving
 from udfs.http import client
+from udfs.http._pool import _abandon_in_child
 
 
 async def finish(peer: Peer) -> None:
@@ -246,6 +247,7 @@ ROOT = Path(__file__).parents[3]
 FORKED = """
 import os, sys, trio
 from udfs.http import client
+from udfs.http._pool import _abandon_in_child
 
 async def main():
     async with client(base_url=sys.argv[1], keepalive_expiry=60.0, max_connections=2) as http:
@@ -273,3 +275,15 @@ async def test_a_forked_child_makes_connections_of_its_own_and_leaves_those_of_i
         process = await trio.run_process([sys.executable, "-c", FORKED, server.url], cwd=ROOT)
         assert process.returncode == 0
         assert [peer.paths for peer in server.peers] == [["/open"], ["/parent", "/parent"], ["/child", "/child"]]
+
+
+@pytest.mark.parametrize("is_secure", [False, True])
+async def test_a_forked_child_closes_its_descriptors_of_the_parents_connections(is_secure: bool) -> None:
+    """A server sees the end of a connection only when no process has its descriptor any more."""
+    tls = server_context() if is_secure else None
+    async with serving(ok, tls) as server, client(base_url=server.url, verify=client_context()) as http:
+        async with http.stream("GET", "/open"):
+            _abandon_in_child()
+            await server.peers[0].ended.wait()
+        assert (await http.get("/new")).text == "/new"
+        assert [peer.paths for peer in server.peers] == [["/open"], ["/new"]]

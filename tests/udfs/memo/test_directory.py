@@ -116,6 +116,20 @@ def test_the_files_name_their_function_even_in_a_copy_of_the_table(
             use()
 
 
+def test_a_directory_with_two_memos_has_none_that_can_be_used(memo: Directory, tmp_path: Path) -> None:
+    other = Directory(str(tmp_path), memo_schema("geocode", NUMBER, T.DoubleType(), ("n",)))
+    other.put_table(other.schema.empty_table(), ALL)
+    with pytest.raises(MemoError, match="has function"):
+        Directory.existing(memo.path)
+
+
+def test_a_query_on_a_memo_with_answers_adds_no_file(memo: Directory, answers: Any, tmp_path: Path) -> None:
+    memo.put_table(answers(1), ALL)
+    before = sorted(tmp_path.iterdir())
+    memo.claim()
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_file_that_was_renamed_into_another_memo_is_refused(memo: Directory, answers: Any, tmp_path: Path) -> None:
     other = Directory(str(tmp_path / "other"), memo_schema("geocode", NUMBER, T.DoubleType(), ("n",)))
     other.claim()
@@ -135,6 +149,13 @@ def test_files_of_others_do_no_harm(memo: Directory, answers: Any, tmp_path: Pat
     found = Directory.existing(str(tmp_path))
     assert found is not None
     assert found.schema.equals(memo.schema, check_metadata=True)
+
+
+def test_an_old_file_of_others_is_not_taken_for_the_log_of_a_killed_task(memo: Directory, tmp_path: Path) -> None:
+    (tmp_path / "_log-other").write_text("hello")
+    age(tmp_path / "_log-other", 4_000.0)
+    assert compact(memo, ALWAYS) == 0
+    assert (tmp_path / "_log-other").exists()
 
 
 def test_only_files_that_may_have_a_bucket_are_read(memo: Directory, answers: Any) -> None:

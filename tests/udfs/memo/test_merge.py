@@ -255,6 +255,24 @@ def test_a_merge_whose_files_another_one_has_moved_begins_again(remember: Any, m
     assert Memo(memo.path).compact() == 0
 
 
+def test_a_compaction_is_tried_again_when_its_files_were_moved(
+    remember: Any, memo: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves = iter([True, False, True, True])
+
+    def moved(*arguments: Any) -> int:
+        if next(moves):
+            raise FileNotFoundError
+        return rewrite(*arguments)
+
+    monkeypatch.setattr(module, "_ATTEMPTS", 2)
+    monkeypatch.setattr(module, "rewrite", moved)
+    remember(1)
+    assert Memo(memo.path).compact() == 1
+    with pytest.raises(FileNotFoundError):
+        Memo(memo.path).compact()
+
+
 def test_pandas_and_arrow_read_the_directory(remember: Any, memo: Directory) -> None:
     pd = pytest.importorskip("pandas")
     remember(*range(5), answer=1.0)
