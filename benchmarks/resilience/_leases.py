@@ -12,7 +12,7 @@ from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate
 from udfs._rate.tokens import Grant, Request, TokenSource
 from udfs._sent.cluster_rate import LeasedRate, TokenAddress
-from udfs._trio_thread.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
+from udfs._trio_thread.rate_gates import ClusterLease, LeaseOfProcess
 
 __all__ = ["SimulatedSource", "leases"]
 
@@ -78,4 +78,4 @@ def leases(source: SimulatedSource, rate: float, processes: int, give_up: float 
     cluster_rate = ClusterRate(rate, by="lease", name="simulated", give_up=give_up)
     leased = LeasedRate(cluster_rate, TokenAddress("driver", 7077, "secret"))
     made = [LeaseOfProcess(leased, source.connection()) for _ in range(processes)]
-    return [[ClusterRateSourceAway(each), ClusterLease(each)] for each in made]
+    return [[ClusterLease(each)] for each in made]

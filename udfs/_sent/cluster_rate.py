@@ -30,7 +30,7 @@ SCHEMES = ("redis://", "rediss://", "unix://")  # of redis-py
 MAX_NAME = 200  # characters
 MAX_PORT = 65_535
 
-# The class of the gate for which calls wait while the source of their lease is away
+# What calls wait for while the source of their lease is away, in place of their gate
 SOURCE_AWAY = "ClusterRateSourceAway"
 
 
@@ -120,7 +120,7 @@ class TaskShare:
         name: The name of a rate with a weight, for `settle`.
 
     Attributes:
-        gates: The labels of its gates in a worker.
+        gates: The labels of its gate in a worker.
     """
 
     gates: ClassVar[tuple[str, ...]] = ("ClusterShare",)
@@ -198,7 +198,7 @@ class LeasedRate(Leased):
         driver: See `Leased`.
 
     Attributes:
-        gates: The labels of its gates in a worker.
+        gates: The labels of its gate in a worker.
     """
 
     gates: ClassVar[tuple[str, ...]] = ("ClusterLease", SOURCE_AWAY)

@@ -18,7 +18,7 @@ from trio_asyncio_io.gates import Gate, PerKey
 from .._sent.packed_function import dumped
 from .._sent.settings import Settings
 from .budget_gates import budget_gate
-from .rate_gates import rate_gates
+from .rate_gates import rate_gate
 
 __all__ = ["gates_of"]
 
@@ -37,7 +37,7 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
     kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
     if settings.budget is not None:
         kept.append(_for_rows(budget_gate(settings.budget)))
-    return [*kept, *(_for_rows(gate) for rate in settings.rates for gate in rate_gates(rate))]
+    return [*kept, *(_for_rows(rate_gate(rate)) for rate in settings.rates)]
 
 
 @lru_cache(MAX_GATES)

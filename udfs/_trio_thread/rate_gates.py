@@ -1,8 +1,4 @@
-"""The gates of a cluster's rate in a worker: a task's share, or the lease of its process.
-
-A leased rate has two gates: a call waits for its token, or for a source that is away. So every account of the waits,
-such as `explain`, tells one from the other.
-"""
+"""The gate of a cluster's rate in a worker: a task's share, or the lease of its process."""
 
 from __future__ import annotations
 
@@ -17,20 +13,19 @@ import trio
 from trio_asyncio_io.gates import Gate, Outcome, RateLimit
 
 from .._rate.budgets import BudgetRequest
-from .._rate.lease import OPEN_SECONDS, POLL, TIMEOUT, Lease
+from .._rate.lease import OPEN_SECONDS, TIMEOUT, Lease
 from .._rate.tokens import Request
-from .._sent.cluster_rate import Leased, LeasedRate, TaskShare
+from .._sent.cluster_rate import SOURCE_AWAY, Leased, LeasedRate, TaskShare
 from .rate_sources import GrantRefusedError, Source, source_of
 
 __all__ = [
     "MAX_LEASES",
     "ClusterLease",
     "ClusterRateError",
-    "ClusterRateSourceAway",
     "ClusterShare",
     "Exchange",
     "LeaseOfProcess",
-    "rate_gates",
+    "rate_gate",
 ]
 
 # Of a share. In less than a second, fewer than burst + rate calls start. So 1 % of a second is left for calls that take
@@ -53,12 +48,11 @@ class ClusterRateError(Exception):
     __module__ = "udfs"
 
 
-def rate_gates(rate: TaskShare | LeasedRate) -> list[Gate]:
-    """The gates of a task."""
+def rate_gate(rate: TaskShare | LeasedRate) -> Gate:
+    """The gate of a task."""
     if isinstance(rate, TaskShare):
-        return [ClusterShare(rate.calls, rate.weight, rate.name)]
-    lease = _lease_of(os.getpid(), rate)
-    return [ClusterRateSourceAway(lease), ClusterLease(lease)]
+        return ClusterShare(rate.calls, rate.weight, rate.name)
+    return ClusterLease(_lease_of(os.getpid(), rate))
 
 
 class ClusterShare(RateLimit):
@@ -223,8 +217,8 @@ def _lease_of(process: int, rate: LeasedRate) -> LeaseOfProcess:  # noqa: ARG001
     return LeaseOfProcess(rate, source_of(rate))
 
 
-class _LeaseGate(Gate):
-    """A gate of a leased rate.
+class ClusterLease(Gate):
+    """Admits a call for each token. Fails if the source is away for `give_up` seconds.
 
     Args:
         lease: That of the process.
@@ -232,29 +226,15 @@ class _LeaseGate(Gate):
 
     def __init__(self, lease: LeaseOfProcess) -> None:
         self._lease = lease
-
-
-class ClusterLease(_LeaseGate):
-    """Admits a call for each token."""
-
-    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the grants
-        """The seconds until the next token, or until the gate must be checked again."""
-        return self._lease.delay()
-
-    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
-        """Use a token."""
-        self._lease.lease.started()
-
-
-class ClusterRateSourceAway(_LeaseGate):
-    """Holds calls back while the source of their rate is away. Fails after `give_up` seconds."""
-
-    def __init__(self, lease: LeaseOfProcess) -> None:
-        super().__init__(lease)
         self._began: float | None = None
 
-    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002
-        """A little more than the delay of `ClusterLease`, so that this gate is the one that is reported.
+    @property
+    def label(self) -> str:
+        """Tells waits for a token from waits for a source that is away."""
+        return SOURCE_AWAY if self._lease.is_away() else type(self).__name__
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the grants
+        """The seconds until the next token, or until the gate must be checked again.
 
         Raises:
             ClusterRateError: The source has been away for too long.
@@ -262,8 +242,10 @@ class ClusterRateSourceAway(_LeaseGate):
         if self._began is None:
             self._began = trio.current_time()
         delay = self._lease.delay()
-        is_away = self._lease.is_away()
-        if not delay:
-            return 0.0
-        self._lease.check(self._began)
-        return delay + POLL if is_away else 0.0
+        if delay:
+            self._lease.check(self._began)
+        return delay
+
+    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
+        """Use a token."""
+        self._lease.lease.started()

@@ -22,7 +22,7 @@ from udfs import ClusterRate, ClusterRateError
 from udfs._rate.redis_tokens import KEPT
 from udfs._rate.tokens import HORIZON, Request, TokenSource, pace_of
 from udfs._sent.cluster_rate import LeasedRate
-from udfs._trio_thread.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
+from udfs._trio_thread.rate_gates import ClusterLease, LeaseOfProcess
 from udfs._trio_thread.rate_sources import RedisSource
 
 pytestmark = pytest.mark.processes
@@ -130,7 +130,7 @@ def processes(url: str, name: str, number: int, give_up: float = inf) -> list[li
     """The gates of a task in each process, with connections of its own."""
     rate = LeasedRate(ClusterRate(RATE, by=url, name=name, give_up=give_up))
     leases = [LeaseOfProcess(rate, RedisSource(url)) for _ in range(number)]
-    return [[ClusterRateSourceAway(lease), ClusterLease(lease)] for lease in leases]
+    return [[ClusterLease(lease)] for lease in leases]
 
 
 async def run(gates: list[Any], calls: int, starts: list[float]) -> None:

@@ -1,4 +1,4 @@
-"""The gates of a leased rate with the real operator, on a virtual clock."""
+"""The gate of a leased rate with the real operator, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from udfs._trio_thread.rate_gates import (
     IDLE_SECONDS,
     MAX_LEASES,
     ClusterLease,
-    ClusterRateSourceAway,
     ClusterShare,
     LeaseOfProcess,
-    rate_gates,
+    rate_gate,
 )
 from udfs._trio_thread.rate_sources import RedisSource
 
@@ -204,30 +203,30 @@ def leased(name: str) -> LeasedRate:
     return LeasedRate(ClusterRate(10, by="lease", name=name), TokenAddress("127.0.0.1", 1, "secret"))
 
 
-def lease_of(gates: list[Gate]) -> LeaseOfProcess:
-    (lease,) = [gate._lease for gate in gates if isinstance(gate, ClusterLease)]
-    return lease
+def lease_of(gate: Gate) -> LeaseOfProcess:
+    assert isinstance(gate, ClusterLease)
+    return gate._lease
 
 
 def test_tasks_of_a_process_that_use_one_rate_share_a_lease() -> None:
-    assert lease_of(rate_gates(leased("a"))) is lease_of(rate_gates(leased("a")))
-    assert lease_of(rate_gates(leased("a"))) is not lease_of(rate_gates(leased("b")))
+    assert lease_of(rate_gate(leased("a"))) is lease_of(rate_gate(leased("a")))
+    assert lease_of(rate_gate(leased("a"))) is not lease_of(rate_gate(leased("b")))
 
 
 def test_a_process_keeps_the_leases_that_were_used_last() -> None:
-    first, *_, last = [lease_of(rate_gates(leased(str(number)))) for number in range(MAX_LEASES + 1)]
-    assert lease_of(rate_gates(leased(str(MAX_LEASES)))) is last
-    assert lease_of(rate_gates(leased("0"))) is not first
+    first, *_, last = [lease_of(rate_gate(leased(str(number)))) for number in range(MAX_LEASES + 1)]
+    assert lease_of(rate_gate(leased(str(MAX_LEASES)))) is last
+    assert lease_of(rate_gate(leased("0"))) is not first
 
 
 @pytest.mark.parametrize("rate", [TaskShare(7), TaskShare(7, len, "tokens"), leased("a")])
-def test_the_driver_knows_the_labels_of_the_gates(rate: TaskShare | LeasedRate) -> None:
-    """It makes columns for them, and does not import them."""
-    assert sorted(rate.gates) == sorted(gate.label for gate in rate_gates(rate))
+def test_the_driver_knows_the_label_of_the_gate(rate: TaskShare | LeasedRate) -> None:
+    """It makes columns for it, and does not import it."""
+    assert rate_gate(rate).label == rate.gates[0]
 
 
 def test_each_task_has_a_share_of_its_own() -> None:
-    (one,), (other,) = rate_gates(TaskShare(7)), rate_gates(TaskShare(7))
+    one, other = rate_gate(TaskShare(7)), rate_gate(TaskShare(7))
     assert isinstance(one, ClusterShare)
     assert one is not other
     assert one.calls == 7
@@ -238,6 +237,6 @@ async def test_an_error_shows_the_address_of_a_redis_without_its_password(url: s
     rate = LeasedRate(ClusterRate(10, by=url, name="weather", give_up=0.5))
     lease = LeaseOfProcess(rate, RedisSource(url))
     with pytest.raises(ClusterRateError, match=r"the Redis at redis://127\.0\.0\.1:1/0, which is") as caught:
-        await run([ClusterRateSourceAway(lease), ClusterLease(lease)], 1, [])
+        await run([ClusterLease(lease)], 1, [])
     assert "hidden" not in str(caught.value)
     assert "Check that this Redis is alive" in str(caught.value)
