@@ -43,10 +43,9 @@ if TYPE_CHECKING:
     from ._rehearsal.forecast import JobForecast
     from ._rehearsal.job import rehearse
     from ._sent.carry_over import CarriedTooLongError, CarryOver
-    from ._sent.cluster_budget import ClusterBudget
-    from ._sent.cluster_rate import ClusterRate
+    from ._sent.cluster_limits import ClusterBudget, ClusterRate
     from ._spark_thread.converters import ResultTypeError
-    from ._trio_thread.rate_gates import ClusterRateError
+    from ._trio_thread.limit_gates import ClusterRateError
 
 __all__ = [
     "AsyncFunction",
@@ -85,9 +84,9 @@ _MODULES = {
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._sent.carry_over",
     "CarryOver": "._sent.carry_over",
-    "ClusterBudget": "._sent.cluster_budget",
-    "ClusterRate": "._sent.cluster_rate",
-    "ClusterRateError": "._trio_thread.rate_gates",
+    "ClusterBudget": "._sent.cluster_limits",
+    "ClusterRate": "._sent.cluster_limits",
+    "ClusterRateError": "._trio_thread.limit_gates",
     "HangUpError": "._pyspark_worker",
     "JobForecast": "._rehearsal.forecast",
     "Memo": "._plan.memo",

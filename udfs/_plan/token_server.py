@@ -21,7 +21,7 @@ from .._rate.budget_file import check_file, grant_from_file
 from .._rate.budgets import FORGOTTEN, BudgetGrant, BudgetRequest, BudgetSource
 from .._rate.signed_lines import SignedLines
 from .._rate.tokens import Grant, Refusal, Request, TokenSource
-from .._sent.cluster_budget import ClusterBudget
+from .._sent.cluster_limits import ClusterBudget
 
 __all__ = ["TokenServer"]
 

@@ -13,7 +13,7 @@ from .._rate.budgets import BudgetRequest
 from .._rate.redis_tokens import RedisTokens
 from .._rate.signed_lines import SignedLines
 from .._rate.tokens import Refusal, Request
-from .._sent.cluster_rate import Leased, TokenAddress
+from .._sent.cluster_limits import Leased, TokenAddress
 
 __all__ = ["DriverSource", "GrantRefusedError", "RedisSource", "Source", "source_of"]
 
@@ -62,7 +62,7 @@ def source_of(leased: Leased) -> Source:
     Raises:
         ModuleNotFoundError: It is a Redis, and the extra `redis` is not installed.
     """
-    return RedisSource(leased.by) if leased.driver is None else DriverSource(leased.driver)
+    return RedisSource(leased.limit.by) if leased.driver is None else DriverSource(leased.driver)
 
 
 class DriverSource:

@@ -21,8 +21,8 @@ from trio_asyncio_io import unordered_wait
 from udfs import ClusterRate, ClusterRateError
 from udfs._rate.redis_tokens import KEPT
 from udfs._rate.tokens import HORIZON, Request, TokenSource, pace_of
-from udfs._sent.cluster_rate import LeasedRate
-from udfs._trio_thread.rate_gates import ClusterLease, LeaseOfProcess
+from udfs._sent.cluster_limits import Leased
+from udfs._trio_thread.limit_gates import ClusterLease, LeaseOfProcess
 from udfs._trio_thread.rate_sources import RedisSource
 
 pytestmark = pytest.mark.processes
@@ -128,9 +128,9 @@ async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:
 
 def processes(url: str, name: str, number: int, give_up: float = inf) -> list[list[Any]]:
     """The gates of a task in each process, with connections of its own."""
-    rate = LeasedRate(ClusterRate(RATE, by=url, name=name, give_up=give_up))
+    rate = Leased(ClusterRate(RATE, by=url, name=name, give_up=give_up))
     leases = [LeaseOfProcess(rate, RedisSource(url)) for _ in range(number)]
-    return [[ClusterLease(lease)] for lease in leases]
+    return [[ClusterLease(lease, rate)] for lease in leases]
 
 
 async def run(gates: list[Any], calls: int, starts: list[float]) -> None:

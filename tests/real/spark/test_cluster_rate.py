@@ -14,7 +14,7 @@ from tests.entry_points import COLUMN_AND_ROWS, EVERY_ENTRY_POINT, with_answer
 from tests.service import Service
 from tests.support import PATIENCE
 from udfs import ClusterRate, explain, ordered_wait
-from udfs._plan.rate import _applications
+from udfs._plan.limits import _applications
 
 # A call that is delayed on its way arrives together with those behind it, and the machine may be busy
 LATE = 1.25

@@ -23,7 +23,7 @@ from udfs._rate.budget_file import check_file
 from udfs._rate.budgets import BudgetRequest
 from udfs._rate.signed_lines import SignedLines, UnsignedError
 from udfs._rate.tokens import HORIZON, Request, pace_of
-from udfs._sent.cluster_rate import TokenAddress
+from udfs._sent.cluster_limits import TokenAddress
 from udfs._trio_thread.rate_sources import DriverSource, GrantRefusedError
 
 HOST = "127.0.0.1"

@@ -1,21 +1,21 @@
-"""The gate of a cluster's rate in a worker: a task's share, or the lease of its process."""
+"""The gate of a cluster's limit in a worker: a task's share of a rate, or the lease of its process."""
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import trio
 
-from trio_asyncio_io.gates import Gate, Outcome, RateLimit
+from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
-from .._rate.budgets import BudgetRequest
-from .._rate.lease import OPEN_SECONDS, TIMEOUT, Lease
-from .._rate.tokens import Request
-from .._sent.cluster_rate import SOURCE_AWAY, Leased, LeasedRate, TaskShare
+from .._rate.budgets import BudgetLease
+from .._rate.lease import OPEN_SECONDS, POLL, TIMEOUT, RateLease
+from .._sent.cluster_limits import Leased, TaskShare
 from .rate_sources import GrantRefusedError, Source, source_of
 
 __all__ = [
@@ -23,18 +23,15 @@ __all__ = [
     "ClusterLease",
     "ClusterRateError",
     "ClusterShare",
-    "Exchange",
     "LeaseOfProcess",
-    "rate_gate",
+    "gate_of",
+    "return_lease",
 ]
 
 # Of a share. In less than a second, fewer than burst + rate calls start. So 1 % of a second is left for calls that take
 # different times to reach the service
 SHARE_RATE = 0.98
 SHARE_LATENESS = 0.01  # seconds by which a call may start late without delaying the next ones
-
-# Seconds after the last request after which the connection is closed. The driver closes it a little later
-IDLE_SECONDS = 5.0
 
 # A query that builds its rate for each micro-batch leaves one lease behind each time
 MAX_LEASES = 16
@@ -48,11 +45,17 @@ class ClusterRateError(Exception):
     __module__ = "udfs"
 
 
-def rate_gate(rate: TaskShare | LeasedRate) -> Gate:
+def gate_of(limit: TaskShare | Leased) -> Gate:
     """The gate of a task."""
-    if isinstance(rate, TaskShare):
-        return ClusterShare(rate.calls, rate.weight, rate.name)
-    return ClusterLease(_lease_of(os.getpid(), rate))
+    if isinstance(limit, TaskShare):
+        return ClusterShare(limit.calls, limit.weight, limit.name)
+    return ClusterLease(_lease_of(os.getpid(), limit), limit)
+
+
+async def return_lease(limit: TaskShare | Leased) -> None:
+    """A task has ended, and does not spend what it has leased."""
+    if isinstance(limit, Leased):
+        await _lease_of(os.getpid(), limit).return_unused()
 
 
 class ClusterShare(RateLimit):
@@ -85,48 +88,42 @@ class ClusterShare(RateLimit):
         return super().delay(now, weight)
 
 
-class Exchange:
-    """The requests of a process's lease, and its connection to the source.
+class LeaseOfProcess:
+    """The lease that all tasks of this process share which use one limit: its requests, and its connection.
 
-    The connection is opened by the first request, and closed after `idle_seconds` without one.
+    The connection is opened by the first request, and closed after `idle_seconds` of the lease without one.
 
     Args:
-        lease: The lease.
         leased: The rate or the budget.
         source: Its source, not yet connected.
     """
 
-    idle_seconds = IDLE_SECONDS
-
-    def __init__(self, lease: Any, leased: Leased, source: Source) -> None:
-        self.lease = lease
+    def __init__(self, leased: Leased, source: Source) -> None:
+        name, amount = str(leased.limit.name), leased.amount
+        self.lease: RateLease | BudgetLease = (
+            RateLease(name, amount) if leased.refills else BudgetLease(name, amount, secrets.token_hex(8))
+        )
         self._leased = leased
         self._advice = leased.advice
         self._source = source
         self._requests: trio.MemorySendChannel[Any] | None = None
         self._warned_since: float | None = None
 
-    def send(self, request: Request | BudgetRequest | None) -> None:
-        """Send a request, if one is due."""
-        if request is not None:
-            if self._requests is None:
-                self._requests, requests = trio.open_memory_channel[Any](1)
-                trio.lowlevel.spawn_system_task(self._exchange, requests, name="udfs lease")
-            self._requests.send_nowait(request)
+    def delay(self, weight: float) -> float | None:
+        """The seconds until a call may start or the gate must be checked again; None: it is beyond the budget.
+
+        Sends a request if one is due.
+        """
+        now = trio.current_time()
+        self._send(self.lease.request(now, weight))
+        return self.lease.delay(now, weight)
 
     def is_away(self) -> bool:
-        """Whether calls wait because the source is away. The first time, log a warning."""
-        outage = self.lease.outage
-        if outage is None or not self.lease.is_away(trio.current_time()):
-            return False
-        if self._warned_since is None:
-            self._warned_since = outage.since
-            leased = self._leased
-            logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
-        return True
+        """Whether calls wait because the source is away."""
+        return self.lease.outage is not None and self.lease.is_away(trio.current_time())
 
     def check(self, began: float) -> None:
-        """Fail if the source has been away for too long, and also since a task began.
+        """Fail if the source has been away for too long, and also since a task began. Warn if it is away.
 
         Args:
             began: The instant at which the task began.
@@ -135,18 +132,32 @@ class Exchange:
             ClusterRateError: So it is.
         """
         outage, leased = self.lease.outage, self._leased
-        give_up = leased.limit.give_up
-        if outage is None or outage.latest < max(outage.since + give_up, began):
+        if outage is None:
             return
-        raise ClusterRateError(
-            f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
-            f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
-            f"{outage.reason}. {self._advice}"
-        )
+        if self._warned_since is None and self.is_away():
+            self._warned_since = outage.since
+            logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
+        give_up = leased.limit.give_up
+        if outage.latest >= max(outage.since + give_up, began):
+            raise ClusterRateError(
+                f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
+                f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
+                f"{outage.reason}. {self._advice}"
+            )
 
-    def request_when_idle(self) -> Request | BudgetRequest | None:
-        """The request to send after `idle_seconds` without one. None: the connection is closed."""
-        return None
+    async def return_unused(self) -> None:
+        """Return what is not spent, unless calls run or the source does not answer."""
+        with trio.CancelScope(shield=True), trio.move_on_after(TIMEOUT):
+            while self.lease.must_return and self.lease.outage is None:
+                self._send(self.lease.return_unused(trio.current_time()))
+                await trio.sleep(POLL)
+
+    def _send(self, request: Any) -> None:
+        if request is not None:
+            if self._requests is None:
+                self._requests, requests = trio.open_memory_channel[Any](1)
+                trio.lowlevel.spawn_system_task(self._exchange, requests, name="udfs lease")
+            self._requests.send_nowait(request)
 
     async def _exchange(self, requests: trio.MemoryReceiveChannel[Any]) -> None:
         """Send requests until one fails, or until there is none for a while."""
@@ -156,12 +167,12 @@ class Exchange:
                 await self._source.open()
             while True:
                 request = None
-                with trio.move_on_after(self.idle_seconds):
+                with trio.move_on_after(self.lease.idle_seconds):
                     request = await requests.receive()
                 if request is None:
                     if self.lease.is_requested:  # sent at the instant at which the wait ended
                         continue
-                    request = self.request_when_idle()
+                    request = self.lease.heartbeat(trio.current_time())
                 if request is None:
                     break
                 sent = trio.current_time()
@@ -185,24 +196,6 @@ class Exchange:
             self._warned_since = None
 
 
-class LeaseOfProcess(Exchange):
-    """The lease that all tasks of this process share which use one rate.
-
-    Args:
-        rate: The rate.
-        source: Its source, not yet connected.
-    """
-
-    def __init__(self, rate: LeasedRate, source: Source) -> None:
-        super().__init__(Lease(rate.rate.name, rate.rate.rate), rate, source)
-
-    def delay(self) -> float:
-        """The seconds until a call may start or the gate must be checked again. Sends a request if one is due."""
-        now = trio.current_time()
-        self.send(self.lease.request(now))
-        return float(self.lease.delay(now))
-
-
 def _described(error: Exception) -> str:
     if isinstance(error, trio.TooSlowError):
         return "no answer in time"
@@ -213,39 +206,60 @@ def _described(error: Exception) -> str:
 
 
 @lru_cache(MAX_LEASES)
-def _lease_of(process: int, rate: LeasedRate) -> LeaseOfProcess:  # noqa: ARG001 - Spark's daemon forks
-    return LeaseOfProcess(rate, source_of(rate))
+def _lease_of(process: int, leased: Leased) -> LeaseOfProcess:  # noqa: ARG001 - Spark's daemon forks
+    return LeaseOfProcess(leased, source_of(leased))
 
 
 class ClusterLease(Gate):
-    """Admits a call for each token. Fails if the source is away for `give_up` seconds.
+    """Admits the calls that the lease of the process allows. Fails if the source is away for `give_up` seconds.
 
     Args:
         lease: That of the process.
+        leased: The limit, with the weights of a query.
     """
 
-    def __init__(self, lease: LeaseOfProcess) -> None:
+    def __init__(self, lease: LeaseOfProcess, leased: Leased) -> None:
         self._lease = lease
+        self._leased = leased
         self._began: float | None = None
+        self.weight = leased.limit.weight
+        self.name = leased.settled_name
 
     @property
     def label(self) -> str:
-        """Tells waits for a token from waits for a source that is away."""
-        return SOURCE_AWAY if self._lease.is_away() else type(self).__name__
+        """Without the name, which may be a random one. Tells waits for a rate from waits for its source."""
+        return self._leased.gates[-1 if self._lease.is_away() else 0]
 
-    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the grants
-        """The seconds until the next token, or until the gate must be checked again.
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the leases
+        """The seconds until the call may start or must be checked again.
 
         Raises:
+            BudgetError: It is beyond the budget.
             ClusterRateError: The source has been away for too long.
         """
         if self._began is None:
             self._began = trio.current_time()
-        delay = self._lease.delay()
+        delay = self._lease.delay(weight)
+        if delay is None:
+            name, amount = self._leased.limit.name, self._leased.amount
+            spent, digits = self._lease.lease.spent_by_all(), ",.2f" if amount >= 1 else ".3g"
+            raise BudgetError(f"budget {name!r} used up by all tasks: {spent:{digits}} of {amount:{digits}}")
         if delay:
             self._lease.check(self._began)
         return delay
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
-        """Use a token."""
-        self._lease.lease.started()
+        """Use a token, or reserve the weight."""
+        self._lease.lease.started(weight)
+
+    def correct(self, weight: float, actual: float) -> None:
+        """Reserve what the call costs."""
+        self._lease.lease.corrected(weight, actual)
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        """Spend what is reserved for the call."""
+        self._lease.lease.ended(weight)
+
+    def configuration(self) -> dict[str, Any]:
+        """The amount, and where it is leased."""
+        return {"amount": self._leased.amount, "source": self._leased.source}

@@ -1,17 +1,18 @@
-"""Divides a cluster's rate over the tasks of a session, or starts the source that leases it, or a budget, to them."""
+"""Divides a cluster's rate over the tasks of a session, or starts the source that leases a limit to them."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, TypeAlias
 
 from .._rate.redis_tokens import RedisTokens
-from .._sent.cluster_budget import ClusterBudget, LeasedBudget
-from .._sent.cluster_rate import ClusterRate, LeasedRate, TaskShare, TokenAddress, as_cluster_rates
+from .._sent.cluster_limits import ClusterBudget, ClusterRate, Leased, TaskShare, TokenAddress, as_cluster_rates
 from .session import task_slots
 from .token_server import TokenServer
 
-__all__ = ["budget_for_tasks", "rates_for_tasks"]
+__all__ = ["limits_for_tasks"]
+
+Limit: TypeAlias = TaskShare | Leased
 
 # Names whose rates are remembered, by application
 MAX_NAMES = 1_000
@@ -46,40 +47,28 @@ _applications: dict[str, _Application] = {}
 _starting = threading.Lock()
 
 
-def rates_for_tasks(cluster_rate: Any, session: Any) -> tuple[TaskShare | LeasedRate, ...]:
-    """The rates of a `cluster_rate` as its tasks need them. They can be pickled.
+def limits_for_tasks(cluster_rate: Any, cluster_budget: ClusterBudget | None, session: Any) -> tuple[Limit, ...]:
+    """A `cluster_budget` and the rates of a `cluster_rate`, as their tasks need them. They can be pickled.
 
     Raises:
         TypeError: A rate is neither a number nor a `ClusterRate`.
         ValueError: It is out of range or, for a share, below the number of tasks that can run at once; that number is
-            unknown; the session is remote and the driver should grant the tokens; or the URL cannot be read.
-        OSError: The driver cannot listen on its port.
+            unknown; the session is remote and the driver should be the source; or the URL cannot be read.
+        OSError: The driver cannot listen on its port, or use the file of the budget.
     """
-    return tuple(_for_tasks(given, session) for given in as_cluster_rates(cluster_rate))
+    budgets = () if cluster_budget is None else (cluster_budget,)
+    return tuple(_for_tasks(given, session) for given in (*budgets, *as_cluster_rates(cluster_rate)))
 
 
-def _for_tasks(given: ClusterRate, session: Any) -> TaskShare | LeasedRate:
-    if given.by == "share" and given.weight is not None:
-        return TaskShare(given.rate / _slots(session), given.weight, given.name)
-    if given.by == "share":
+def _for_tasks(given: ClusterRate | ClusterBudget, session: Any) -> Limit:
+    if isinstance(given, ClusterRate) and given.by == "share":
+        if given.weight is not None:
+            return TaskShare(given.rate / _slots(session), given.weight, given.name)
         return TaskShare(_whole_share(given.rate, session))
     if given.by == "lease":
-        return LeasedRate(given, _address_of_source(given, session, f"use cluster_rate={given.rate:g}, or"))
+        return Leased(given, _address_of_source(given, session))
     RedisTokens(given.by)  # checks the URL, and that redis-py is installed
-    return LeasedRate(given)
-
-
-def budget_for_tasks(cluster_budget: ClusterBudget, session: Any) -> LeasedBudget:
-    """The budget as its tasks need it. It can be pickled.
-
-    Raises:
-        ValueError: The session is remote and the driver should lease it; or the URL cannot be read.
-        OSError: The driver cannot listen on its port, or use the file.
-    """
-    if cluster_budget.by == "lease":
-        return LeasedBudget(cluster_budget, _address_of_source(cluster_budget, session, "use"))
-    RedisTokens(cluster_budget.by)  # checks the URL, and that redis-py is installed
-    return LeasedBudget(cluster_budget)
+    return Leased(given)
 
 
 def _whole_share(rate: float, session: Any) -> int:
@@ -96,14 +85,15 @@ def _slots(session: Any) -> int:
     return task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
 
 
-def _address_of_source(given: ClusterRate | ClusterBudget, session: Any, instead: str) -> TokenAddress:
-    """The address of the driver's thread, which leases this limit from now on. `instead` begins what else can be done.
+def _address_of_source(given: ClusterRate | ClusterBudget, session: Any) -> TokenAddress:
+    """The address of the driver's thread, which leases this limit from now on.
 
     Raises:
-        OSError, ValueError: As in `rates_for_tasks` and `budget_for_tasks`.
+        OSError, ValueError: As in `limits_for_tasks`.
     """
     context = getattr(session, "_sc", None)
     if context is None:
+        instead = f"use cluster_rate={given.rate:g}, or" if isinstance(given, ClusterRate) else "use"
         raise ValueError(
             f"{_option(given)}={given} needs a thread on the driver, which a Spark Connect session cannot start: "
             f"{instead} the URL of a Redis as by="
