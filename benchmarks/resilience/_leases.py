@@ -10,9 +10,9 @@ import trio
 
 from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate
-from udfs._rate.tokens import Grant, Request, TokenSource
-from udfs._sent.cluster_limits import Leased, TokenAddress
-from udfs._trio_thread.limit_gates import ClusterLease, LeaseOfProcess
+from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
+from udfs._limits.cluster_limits import Leased, TokenAddress
+from udfs._limits.tokens import Grant, Request, TokenSource
 
 __all__ = ["SimulatedSource", "leases"]
 

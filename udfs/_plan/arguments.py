@@ -14,7 +14,7 @@ from trio_asyncio_io import Observer, Options, RetryStrategy
 from trio_asyncio_io.gates import Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
-from .._sent.cluster_limits import ClusterBudget, ClusterRate
+from .._limits.cluster_limits import ClusterBudget, ClusterRate
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import ErrorMode, Mode, Settings
 from .limits import limits_for_tasks

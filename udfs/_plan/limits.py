@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from typing import Any, TypeAlias
 
-from .._rate.redis_tokens import RedisTokens
-from .._sent.cluster_limits import ClusterBudget, ClusterRate, Leased, TaskShare, TokenAddress, as_cluster_rates
+from .._limits.cluster_limits import ClusterBudget, ClusterRate, Leased, TaskShare, TokenAddress, as_cluster_rates
+from .._limits.redis_tokens import RedisTokens
+from .._limits.token_server import TokenServer
 from .session import task_slots
-from .token_server import TokenServer
 
 __all__ = ["limits_for_tasks"]
 

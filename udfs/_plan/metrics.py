@@ -15,7 +15,7 @@ from trio_asyncio_io import Statistics, Totals, Verdict
 from trio_asyncio_io.embedding import Summary, TaskTimes, duration, gates_and_hedges
 from trio_asyncio_io.gates import PerKey
 
-from .._sent.cluster_limits import SOURCE_AWAY
+from .._limits.cluster_limits import SOURCE_AWAY
 from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS
 from .._sent.settings import Settings
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from trio_asyncio_io import Options
 
-from .cluster_limits import Leased, TaskShare
+from .._limits.cluster_limits import Leased, TaskShare
 from .packed_function import PackedFunction
 from .row import Row, SecretRow
 

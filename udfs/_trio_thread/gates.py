@@ -15,9 +15,9 @@ from pyspark import cloudpickle
 
 from trio_asyncio_io.gates import Gate, PerKey
 
+from .._limits.cluster_gates import gate_of
 from .._sent.packed_function import dumped
 from .._sent.settings import Settings
-from .limit_gates import gate_of
 
 __all__ = ["gates_of"]
 

@@ -30,11 +30,11 @@ from trio_asyncio_io import (
 )
 from trio_asyncio_io.embedding import TaskTimes
 
+from .._limits.cluster_gates import return_lease
 from .._pyspark_worker import HangUpError
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .calls import GroupCalls, RowCalls
-from .limit_gates import return_lease
 from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
 from .task_clock import TaskClock

@@ -11,9 +11,9 @@ from typing import Any, Final, TypedDict, cast
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
+from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from .._plan.limits import limits_for_tasks
 from .._plan.session import share_of
-from .._sent.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import Settings
 from ._call import HttpCall

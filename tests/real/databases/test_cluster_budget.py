@@ -9,8 +9,8 @@ from random import Random
 import pytest
 import trio
 
-from udfs._rate.budgets import HOLD, BudgetRequest, BudgetSource
-from udfs._trio_thread.rate_sources import RedisSource
+from udfs._limits.budgets import HOLD, BudgetRequest, BudgetSource
+from udfs._limits.sources import RedisSource
 
 pytestmark = pytest.mark.processes
 

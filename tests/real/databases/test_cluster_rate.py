@@ -19,11 +19,11 @@ from benchmarks.resilience._counting import most_in_a_second
 from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
 from udfs import ClusterRate, ClusterRateError
-from udfs._rate.redis_tokens import KEPT
-from udfs._rate.tokens import HORIZON, Request, TokenSource, pace_of
-from udfs._sent.cluster_limits import Leased
-from udfs._trio_thread.limit_gates import ClusterLease, LeaseOfProcess
-from udfs._trio_thread.rate_sources import RedisSource
+from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
+from udfs._limits.cluster_limits import Leased
+from udfs._limits.redis_tokens import KEPT
+from udfs._limits.sources import RedisSource
+from udfs._limits.tokens import HORIZON, Request, TokenSource, pace_of
 
 pytestmark = pytest.mark.processes
 

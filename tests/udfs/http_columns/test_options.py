@@ -9,7 +9,7 @@ import pytest
 
 from trio_asyncio_io import retry_after
 from udfs import ClusterBudget, ClusterRate
-from udfs._sent.cluster_limits import Leased, TaskShare
+from udfs._limits.cluster_limits import Leased, TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import HttpResponse, RetryableError

@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from .._rate.budgets import BudgetRequest
-from .._rate.redis_tokens import RedisTokens
-from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Refusal, Request
-from .._sent.cluster_limits import Leased, TokenAddress
+from .budgets import BudgetRequest
+from .cluster_limits import Leased, TokenAddress
+from .redis_tokens import RedisTokens
+from .signed_lines import SignedLines
+from .tokens import Refusal, Request
 
 __all__ = ["DriverSource", "GrantRefusedError", "RedisSource", "Source", "source_of"]
 

@@ -15,16 +15,16 @@ from benchmarks.resilience._leases import SimulatedSource, leases
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate, ClusterRateError
-from udfs._rate.lease import PROBE, STALE, TIMEOUT, RateLease
-from udfs._sent.cluster_limits import Leased, TaskShare, TokenAddress
-from udfs._trio_thread.limit_gates import (
+from udfs._limits.cluster_gates import (
     MAX_LEASES,
     ClusterLease,
     ClusterShare,
     LeaseOfProcess,
     gate_of,
 )
-from udfs._trio_thread.rate_sources import RedisSource
+from udfs._limits.cluster_limits import Leased, TaskShare, TokenAddress
+from udfs._limits.lease import PROBE, STALE, TIMEOUT, RateLease
+from udfs._limits.sources import RedisSource
 
 
 async def refuse() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from udfs import ClusterBudget, ClusterRate
+from udfs._limits.cluster_limits import Leased, TaskShare
 from udfs._plan import limits
 from udfs._plan.limits import MAX_NAMES, limits_for_tasks
-from udfs._sent.cluster_limits import Leased, TaskShare
 
 HOST = "127.0.0.1"
 

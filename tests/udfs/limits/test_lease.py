@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.resilience._counting import between, most_in_a_second
-from tests.udfs.rate.leasing import Clock, Outage, Simulation
-from udfs._rate.lease import AWAY_AFTER, MAX_UNCERTAINTY, STALE, ClockOffset, RateLease
-from udfs._rate.tokens import HORIZON, LATENESS, Grant, Request, TokenSource, pace_of
+from tests.udfs.limits.leasing import Clock, Outage, Simulation
+from udfs._limits.lease import AWAY_AFTER, MAX_UNCERTAINTY, STALE, ClockOffset, RateLease
+from udfs._limits.tokens import HORIZON, LATENESS, Grant, Request, TokenSource, pace_of
 
 DRIFT = 5e-4
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from udfs import ClusterBudget
-from udfs._rate.budgets import BudgetRequest
-from udfs._rate.signed_lines import MAX_BYTES
-from udfs._sent.cluster_limits import Leased, TokenAddress
+from udfs._limits.budgets import BudgetRequest
+from udfs._limits.cluster_limits import Leased, TokenAddress
+from udfs._limits.signed_lines import MAX_BYTES
 
 
 @pytest.mark.parametrize("amount", [nan, inf, -0.1, 10**400], ids=["nan", "inf", "-0.1", "10**400"])

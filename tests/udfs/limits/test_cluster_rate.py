@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from udfs import ClusterRate
-from udfs._rate.signed_lines import MAX_BYTES
-from udfs._rate.tokens import Request
-from udfs._sent.cluster_limits import Leased, TokenAddress, as_cluster_rates
+from udfs._limits.cluster_limits import Leased, TokenAddress, as_cluster_rates
+from udfs._limits.signed_lines import MAX_BYTES
+from udfs._limits.tokens import Request
 
 
 @pytest.mark.parametrize("rate", [True, "500", [None]])

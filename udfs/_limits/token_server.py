@@ -17,11 +17,11 @@ from typing import Any
 
 import trio
 
-from .._rate.budget_file import check_file, grant_from_file
-from .._rate.budgets import FORGOTTEN, BudgetGrant, BudgetRequest, BudgetSource
-from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Grant, Refusal, Request, TokenSource
-from .._sent.cluster_limits import ClusterBudget
+from .budget_file import check_file, grant_from_file
+from .budgets import FORGOTTEN, BudgetGrant, BudgetRequest, BudgetSource
+from .cluster_limits import ClusterBudget
+from .signed_lines import SignedLines
+from .tokens import Grant, Refusal, Request, TokenSource
 
 __all__ = ["TokenServer"]
 

@@ -12,11 +12,11 @@ from trio.testing import MockClock
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
 from udfs import ClusterBudget, ClusterRateError
-from udfs._rate.budgets import HOLD, BudgetGrant, BudgetRequest, BudgetSource
-from udfs._rate.tokens import Refusal
-from udfs._sent.cluster_limits import Leased, TokenAddress
-from udfs._trio_thread.limit_gates import ClusterLease, LeaseOfProcess
-from udfs._trio_thread.rate_sources import GrantRefusedError
+from udfs._limits.budgets import HOLD, BudgetGrant, BudgetRequest, BudgetSource
+from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
+from udfs._limits.cluster_limits import Leased, TokenAddress
+from udfs._limits.sources import GrantRefusedError
+from udfs._limits.tokens import Refusal
 
 
 class SimulatedSource:

@@ -17,14 +17,14 @@ import trio
 
 from tests.support import PATIENCE, wait_until
 from udfs import ClusterBudget
-from udfs._plan import token_server
-from udfs._plan.token_server import MAX_STRANGERS, MAX_UNNAMED, TokenServer
-from udfs._rate.budget_file import check_file
-from udfs._rate.budgets import BudgetRequest
-from udfs._rate.signed_lines import SignedLines, UnsignedError
-from udfs._rate.tokens import HORIZON, Request, pace_of
-from udfs._sent.cluster_limits import TokenAddress
-from udfs._trio_thread.rate_sources import DriverSource, GrantRefusedError
+from udfs._limits import token_server
+from udfs._limits.budget_file import check_file
+from udfs._limits.budgets import BudgetRequest
+from udfs._limits.cluster_limits import TokenAddress
+from udfs._limits.signed_lines import SignedLines, UnsignedError
+from udfs._limits.sources import DriverSource, GrantRefusedError
+from udfs._limits.token_server import MAX_STRANGERS, MAX_UNNAMED, TokenServer
+from udfs._limits.tokens import HORIZON, Request, pace_of
 
 HOST = "127.0.0.1"
 REQUEST = Request("weather", 1000, 5, lead=0.0)

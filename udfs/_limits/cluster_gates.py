@@ -13,10 +13,10 @@ import trio
 
 from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
-from .._rate.budgets import BudgetLease
-from .._rate.lease import OPEN_SECONDS, POLL, TIMEOUT, RateLease
-from .._sent.cluster_limits import Leased, TaskShare
-from .rate_sources import GrantRefusedError, Source, source_of
+from .budgets import BudgetLease
+from .cluster_limits import Leased, TaskShare
+from .lease import OPEN_SECONDS, POLL, TIMEOUT, RateLease
+from .sources import GrantRefusedError, Source, source_of
 
 __all__ = [
     "MAX_LEASES",

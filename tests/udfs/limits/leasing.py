@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from udfs._rate.lease import TIMEOUT, RateLease
-from udfs._rate.tokens import Grant, Request, TokenSource
+from udfs._limits.lease import TIMEOUT, RateLease
+from udfs._limits.tokens import Grant, Request, TokenSource
 
 __all__ = ["Clock", "Outage", "Simulation"]
 
