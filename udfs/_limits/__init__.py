@@ -15,7 +15,7 @@ most `HORIZON` ahead, so its first token is for the instant `HORIZON + 1 / pace`
     budget_file     the sums of budgets that outlive their driver
     signed_lines    messages between the driver and its workers
     token_server    the driver's thread, which runs the sources
-    redis_tokens    the same sources as scripts in a Redis
+    redis_source    the same sources as scripts in a Redis
     sources         a worker's connection to either source
     cluster_gates   the worker's gates
 

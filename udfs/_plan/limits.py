@@ -6,7 +6,7 @@ import threading
 from typing import Any, TypeAlias
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, Leased, TaskShare, TokenAddress, as_cluster_rates
-from .._limits.redis_tokens import RedisTokens
+from .._limits.redis_source import RedisSource
 from .._limits.token_server import TokenServer
 from .session import task_slots
 
@@ -67,7 +67,7 @@ def _for_tasks(given: ClusterRate | ClusterBudget, session: Any) -> Limit:
         return TaskShare(_whole_share(given.rate, session))
     if given.by == "lease":
         return Leased(given, _address_of_source(given, session))
-    RedisTokens(given.by)  # checks the URL, and that redis-py is installed
+    RedisSource(given.by)  # checks the URL, and that redis-py is installed
     return Leased(given)
 
 

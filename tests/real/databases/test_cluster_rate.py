@@ -21,8 +21,7 @@ from trio_asyncio_io import unordered_wait
 from udfs import ClusterRate, ClusterRateError
 from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
 from udfs._limits.cluster_limits import Leased
-from udfs._limits.redis_tokens import KEPT
-from udfs._limits.sources import RedisSource
+from udfs._limits.redis_source import KEPT, RedisSource
 from udfs._limits.tokens import HORIZON, Request, TokenSource, pace_of
 
 pytestmark = pytest.mark.processes
@@ -44,7 +43,7 @@ def url(redis_server: str) -> str:
 def source(url: str) -> Iterator[RedisSource]:
     made = RedisSource(url)
     yield made
-    made._tokens.close()
+    made._redis.close()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from udfs._limits.cluster_gates import (
 )
 from udfs._limits.cluster_limits import Leased, TaskShare, TokenAddress
 from udfs._limits.lease import PROBE, STALE, TIMEOUT, RateLease
-from udfs._limits.sources import RedisSource
+from udfs._limits.redis_source import RedisSource
 
 
 async def refuse() -> None:
