@@ -14,36 +14,8 @@ __all__ = ["limits_for_tasks"]
 
 Limit: TypeAlias = TaskShare | Leased
 
-# Names whose rates are remembered, by application
-MAX_NAMES = 1_000
-
-
-class _Application:
-    """The server of an application, and the rates that it has been given."""
-
-    def __init__(self, context: Any, host: str) -> None:
-        self.server = TokenServer(host, lambda: context._jsc is None)  # noqa: SLF001 - Spark has no public name for it
-        self._rates: dict[str | None, float] = {}
-
-    def check(self, given: ClusterRate) -> None:
-        """Check that a name has one rate.
-
-        Raises:
-            ValueError: It has another one.
-        """
-        rate = self._rates.pop(given.name, given.rate)
-        self._rates[given.name] = rate
-        if rate != given.rate:
-            raise ValueError(
-                f"the cluster_rate named {given.name!r} is {rate:g} calls per second in this session, got "
-                f"{given.rate:g}: give the other rate another name"
-            )
-        if len(self._rates) > MAX_NAMES:
-            del self._rates[next(iter(self._rates))]
-
-
-# Of this driver, by identifier
-_applications: dict[str, _Application] = {}
+# The servers of this driver, by the identifier of their application
+_servers: dict[str, TokenServer] = {}
 _starting = threading.Lock()
 
 
@@ -101,18 +73,15 @@ def _address_of_source(given: ClusterRate | ClusterBudget, session: Any) -> Toke
     host = session.conf.get("spark.driver.host")
     bound = session.conf.get("spark.driver.bindAddress", None) or host
     with _starting:
-        for ended in [name for name, each in _applications.items() if not each.server.is_running]:
+        for ended in [name for name, server in _servers.items() if not server.is_running]:
             if ended != context.applicationId:
-                _applications.pop(ended).server.close()
-        application = _applications.get(context.applicationId)
-        if application is None:
-            application = _applications[context.applicationId] = _Application(context, bound)
-        if isinstance(given, ClusterRate):
-            application.check(given)
-        else:
-            application.server.add_budget(given)
-        port = _port_of(application.server, given, bound)
-    return TokenAddress(host, port, application.server.secret)
+                _servers.pop(ended).close()
+        server = _servers.get(context.applicationId)
+        if server is None:  # Spark has no public name for the end of an application
+            server = _servers[context.applicationId] = TokenServer(bound, lambda: context._jsc is None)  # noqa: SLF001
+        server.add(given)
+        port = _port_of(server, given, bound)
+    return TokenAddress(host, port, server.secret)
 
 
 def _option(given: ClusterRate | ClusterBudget) -> str:

@@ -13,8 +13,9 @@ import pytest
 
 from udfs import ClusterBudget, ClusterRate
 from udfs._limits.cluster_limits import Leased, TaskShare
+from udfs._limits.token_server import MAX_NAMES
 from udfs._plan import limits
-from udfs._plan.limits import MAX_NAMES, limits_for_tasks
+from udfs._plan.limits import limits_for_tasks
 
 HOST = "127.0.0.1"
 
@@ -31,9 +32,9 @@ class Session:
 @pytest.fixture(autouse=True)
 def _close_servers() -> Iterator[None]:
     yield
-    for application in limits._applications.values():
-        application.server.close()
-    limits._applications.clear()
+    for server in limits._servers.values():
+        server.close()
+    limits._servers.clear()
 
 
 @pytest.mark.parametrize(("rate", "calls"), [(4, 1), (7.9, 1), (500, 125), (503.0, 125)])
@@ -118,18 +119,18 @@ def test_a_port_that_is_taken_is_an_error_that_says_so() -> None:
 def test_a_source_whose_thread_has_ended_is_replaced_at_the_same_address() -> None:
     session = Session("local[4]", "a")
     before = lease(session)
-    limits._applications["a"].server.close()
+    limits._servers["a"].close()
     assert lease(session) == before
 
 
-def test_the_applications_that_are_over_and_the_names_of_old_rates_are_forgotten() -> None:
+def test_the_servers_that_are_over_and_the_names_of_old_rates_are_forgotten() -> None:
     lease(Session("local[4]", "a"))
-    limits._applications["a"].server.close()
+    limits._servers["a"].close()
     session = Session("local[4]", "b")
     for _ in range(MAX_NAMES + 10):
         lease(session)
-    assert list(limits._applications) == ["b"]
-    assert len(limits._applications["b"]._rates) == MAX_NAMES
+    assert list(limits._servers) == ["b"]
+    assert len(limits._servers["b"]._rates) == MAX_NAMES
 
 
 def budget(session: Session, amount: float = 50.0, **arguments: Any) -> Leased:
