@@ -14,7 +14,7 @@ import trio
 from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
 from .budgets import BudgetLease
-from .cluster_limits import Leased, TaskShare
+from .cluster_limits import ClusterRate, Leased, TaskShare
 from .lease import OPEN_SECONDS, POLL, TIMEOUT, RateLease
 from .sources import GrantRefusedError, Source, source_of
 
@@ -96,18 +96,24 @@ class LeaseOfProcess:
     Args:
         leased: The rate or the budget.
         source: Its source, not yet connected.
+
+    Attributes:
+        lease: The lease as plain data.
+        away_since: The instant since which calls wait for a source that is away. None: they do not.
     """
 
     def __init__(self, leased: Leased, source: Source) -> None:
-        name, amount = str(leased.limit.name), leased.amount
+        limit = leased.limit
         self.lease: RateLease | BudgetLease = (
-            RateLease(name, amount) if leased.refills else BudgetLease(name, amount, secrets.token_hex(8))
+            RateLease(limit.name, limit.rate)
+            if isinstance(limit, ClusterRate)
+            else BudgetLease(str(limit.name), limit.amount, secrets.token_hex(8))
         )
+        self.away_since: float | None = None
         self._leased = leased
         self._advice = leased.advice
         self._source = source
         self._requests: trio.MemorySendChannel[Any] | None = None
-        self._warned_since: float | None = None
 
     def delay(self, weight: float) -> float | None:
         """The seconds until a call may start or the gate must be checked again; None: it is beyond the budget.
@@ -117,10 +123,6 @@ class LeaseOfProcess:
         now = trio.current_time()
         self._send(self.lease.request(now, weight))
         return self.lease.delay(now, weight)
-
-    def is_away(self) -> bool:
-        """Whether calls wait because the source is away."""
-        return self.lease.outage is not None and self.lease.is_away(trio.current_time())
 
     def check(self, began: float) -> None:
         """Fail if the source has been away for too long, and also since a task began. Warn if it is away.
@@ -134,8 +136,8 @@ class LeaseOfProcess:
         outage, leased = self.lease.outage, self._leased
         if outage is None:
             return
-        if self._warned_since is None and self.is_away():
-            self._warned_since = outage.since
+        if self.away_since is None and self.lease.is_away(trio.current_time()):
+            self.away_since = outage.since
             logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
         give_up = leased.limit.give_up
         if outage.latest >= max(outage.since + give_up, began):
@@ -190,10 +192,10 @@ class LeaseOfProcess:
             await self._source.aclose()
 
     def _log_return(self) -> None:
-        if self._warned_since is not None and self.lease.outage is None:
-            away = trio.current_time() - self._warned_since
+        if self.away_since is not None and self.lease.outage is None:
+            away = trio.current_time() - self.away_since
             logger.warning("%s is back after %.0f s", self._leased.source, away)
-            self._warned_since = None
+            self.away_since = None
 
 
 def _described(error: Exception) -> str:
@@ -228,7 +230,7 @@ class ClusterLease(Gate):
     @property
     def label(self) -> str:
         """Without the name, which may be a random one. Tells waits for a rate from waits for its source."""
-        return self._leased.gates[-1 if self._lease.is_away() else 0]
+        return self._leased.gates[0 if self._lease.away_since is None else -1]
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the leases
         """The seconds until the call may start or must be checked again.

@@ -204,11 +204,6 @@ class Leased:
     driver: TokenAddress | None = None
 
     @property
-    def refills(self) -> bool:
-        """Whether it is a rate."""
-        return isinstance(self.limit, ClusterRate)
-
-    @property
     def amount(self) -> float:
         """The budget, or the calls per second."""
         return self.limit.rate if isinstance(self.limit, ClusterRate) else self.limit.amount
@@ -216,12 +211,12 @@ class Leased:
     @property
     def gates(self) -> tuple[str, ...]:
         """The labels of its gate in a worker. The last one applies while the source is away."""
-        return ("ClusterLease", SOURCE_AWAY) if self.refills else ("ClusterBudgetLease",)
+        return ("ClusterLease", SOURCE_AWAY) if isinstance(self.limit, ClusterRate) else ("ClusterBudgetLease",)
 
     @property
     def settled_name(self) -> str | None:
         """The name of a budget, for `settle`. The calls of a leased rate have no weights."""
-        return None if self.refills else self.limit.name
+        return None if isinstance(self.limit, ClusterRate) else self.limit.name
 
     @property
     def source(self) -> str:
