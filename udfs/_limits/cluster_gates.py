@@ -33,7 +33,7 @@ __all__ = [
 SHARE_RATE = 0.98
 SHARE_LATENESS = 0.01  # seconds by which a call may start late without delaying the next ones
 
-# A query that builds its rate for each micro-batch leaves one lease behind each time
+# A query that builds its limits for each micro-batch leaves their leases behind each time
 MAX_LEASES = 16
 
 logger = logging.getLogger("udfs")
