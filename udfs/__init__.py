@@ -13,7 +13,7 @@
 #     _pyspark_worker      what depends on PySpark's worker from inside
 #     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
 #     _memo                the files of a memo; knows neither Spark nor where it runs
-#     _rate                one rate for all tasks of a cluster
+#     _limits              one rate, or one budget, for all tasks of a cluster
 #     http                 an httpx client for Trio; imports neither Spark nor the operator
 #     _exceptions  _extras  _spark_version         exceptions of the user's code, missing packages, versions of Spark
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
+    from ._limits.cluster_gates import ClusterRateError
+    from ._limits.cluster_limits import ClusterBudget, ClusterRate
     from ._memo.directory import MemoError
     from ._plan.memo import Memo
     from ._plan.metrics import explain, summary
@@ -43,10 +45,7 @@ if TYPE_CHECKING:
     from ._rehearsal.forecast import JobForecast
     from ._rehearsal.job import rehearse
     from ._sent.carry_over import CarriedTooLongError, CarryOver
-    from ._sent.cluster_budget import ClusterBudget
-    from ._sent.cluster_rate import ClusterRate
     from ._spark_thread.converters import ResultTypeError
-    from ._trio_thread.rate_gates import ClusterRateError
 
 __all__ = [
     "AsyncFunction",
@@ -85,9 +84,9 @@ _MODULES = {
     "AsyncPandasUDF": "._column",
     "CarriedTooLongError": "._sent.carry_over",
     "CarryOver": "._sent.carry_over",
-    "ClusterBudget": "._sent.cluster_budget",
-    "ClusterRate": "._sent.cluster_rate",
-    "ClusterRateError": "._trio_thread.rate_gates",
+    "ClusterBudget": "._limits.cluster_limits",
+    "ClusterRate": "._limits.cluster_limits",
+    "ClusterRateError": "._limits.cluster_gates",
     "HangUpError": "._pyspark_worker",
     "JobForecast": "._rehearsal.forecast",
     "Memo": "._plan.memo",

@@ -14,13 +14,12 @@ from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.embedding import check_keywords, list_keywords
 
 from ._exceptions import traceback_as_note
+from ._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from ._plan.arguments import UDFArguments, for_session, make_settings
 from ._plan.schema import check_time_zone, parse_type
 from ._plan.session import active_session, default_time_zone, time_zone
 from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._pyspark_worker import for_column_udf
-from ._sent.cluster_budget import ClusterBudget
-from ._sent.cluster_rate import ClusterRate, as_cluster_rates
 from ._sent.column_types import extra_columns, plan_type
 from ._sent.settings import Settings
 from ._sent.zone import Zone

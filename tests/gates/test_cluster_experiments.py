@@ -16,7 +16,7 @@ from benchmarks.resilience._leases import SimulatedSource, leases
 from benchmarks.resilience._run import GatesOfTask, simulate
 from benchmarks.resilience._services import RateCappedService
 from tests.support import thorough_except
-from udfs._trio_thread.rate_gates import ClusterShare
+from udfs._limits.cluster_gates import ClusterShare
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from udfs._rate.budgets import HEARTBEAT, HOLD, BudgetLease, BudgetRequest, BudgetSource
+from udfs._limits.budgets import HEARTBEAT, HOLD, BudgetLease, BudgetRequest, BudgetSource
 
 WEIGHTS = st.integers(1, 300).map(lambda cents: cents / 100)
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])

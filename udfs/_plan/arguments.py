@@ -14,12 +14,11 @@ from trio_asyncio_io import Observer, Options, RetryStrategy
 from trio_asyncio_io.gates import Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
-from .._sent.cluster_budget import ClusterBudget
-from .._sent.cluster_rate import ClusterRate
+from .._limits.cluster_limits import ClusterBudget, ClusterRate
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import ErrorMode, Mode, Settings
+from .limits import limits_for_tasks
 from .memo import Memo
-from .rate import budget_for_tasks, rates_for_tasks
 from .session import share_of
 
 __all__ = [
@@ -180,11 +179,8 @@ def for_session(
     """The settings of a task, with its share of the limits of a cluster.
 
     Raises:
-        TypeError, ValueError: As in `share_of`, `rates_for_tasks` and `budget_for_tasks`.
+        TypeError, ValueError: As in `share_of` and `limits_for_tasks`.
     """
     if cluster_capacity is not None:
         settings = settings.with_capacity(share_of(cluster_capacity, session))
-    settings = replace(settings, rates=rates_for_tasks(cluster_rate, session))
-    if cluster_budget is not None:
-        settings = replace(settings, budget=budget_for_tasks(cluster_budget, session))
-    return settings
+    return replace(settings, limits=limits_for_tasks(cluster_rate, cluster_budget, session))

@@ -15,7 +15,7 @@ from trio_asyncio_io import Statistics, Totals, Verdict
 from trio_asyncio_io.embedding import Summary, TaskTimes, duration, gates_and_hedges
 from trio_asyncio_io.gates import PerKey
 
-from .._sent.cluster_rate import SOURCE_AWAY
+from .._limits.cluster_limits import SOURCE_AWAY
 from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS
 from .._sent.settings import Settings
 
@@ -81,9 +81,8 @@ def gate_classes(settings: Settings) -> list[str]:
     """The labels that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [gate.label for gate in given]
-    of_cluster = [name for rate in settings.rates for name in rate.gates]
-    of_budget = () if settings.budget is None else settings.budget.gates
-    return list(dict.fromkeys([*own, *of_budget, *of_cluster]))
+    of_cluster = [label for limit in settings.limits for label in limit.gates]
+    return list(dict.fromkeys([*own, *of_cluster]))
 
 
 def summary(metrics: Any) -> Summary:

@@ -13,8 +13,8 @@ from trio_asyncio_io.gates import Budget, Gate, Outcome, RateLimit
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
 from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 
+from .._limits.cluster_limits import ClusterRate, as_cluster_rates
 from .._plan.metrics import called_rows
-from .._sent.cluster_rate import ClusterRate, as_cluster_rates
 
 __all__ = ["Job", "JobForecast", "MeasuredRate"]
 

@@ -9,8 +9,7 @@ from pyspark.sql.types import StructType
 
 from trio_asyncio_io import Options
 
-from .cluster_budget import LeasedBudget
-from .cluster_rate import LeasedRate, TaskShare
+from .._limits.cluster_limits import Leased, TaskShare
 from .packed_function import PackedFunction
 from .row import Row, SecretRow
 
@@ -38,8 +37,7 @@ class Settings:
         delay: For event time: the largest expected difference, in microseconds, between the latest row and a row
             behind it. None: no watermarks.
         skip_nulls: Whether a row with a null among its inputs has the result None without a call.
-        rates: The parts of a cluster's rates that a task gets.
-        budget: The budget of a cluster, of which each process leases parts. None: there is none.
+        limits: The parts that a task gets of a cluster's budget and rates. A budget comes first.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
@@ -57,8 +55,7 @@ class Settings:
     has_metrics: bool = False
     delay: int | None = None
     skip_nulls: bool = False
-    rates: tuple[TaskShare | LeasedRate, ...] = ()
-    budget: LeasedBudget | None = None
+    limits: tuple[TaskShare | Leased, ...] = ()
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(ErrorMode):
@@ -76,6 +73,11 @@ class Settings:
     def with_capacity(self, capacity: int) -> Settings:
         """These settings with another capacity, and the buffer that goes with it."""
         return replace(self, options=replace(self.options, capacity=capacity, buffer=self.buffer))
+
+    @property
+    def budget_name(self) -> str | None:
+        """The name of the cluster's budget. None: there is none."""
+        return next((limit.settled_name for limit in self.limits if isinstance(limit, Leased)), None)
 
     @property
     def measures_time(self) -> bool:

@@ -106,8 +106,7 @@ class Calls(AsyncFunction[Any, Any]):
 
     def _add_usage(self, rows: Sequence[Row]) -> None:
         """Divide the weights of a call that ends equally among its rows."""
-        budget = self._settings.budget
-        if (found := usage(None if budget is None else budget.budget.name)) is not None:
+        if (found := usage(self._settings.budget_name)) is not None:
             for row in rows:
                 estimated, settled = row.weights or (0.0, 0.0)
                 row.weights = estimated + found.estimated / len(rows), settled + found.settled / len(rows)

@@ -15,10 +15,9 @@ from pyspark import cloudpickle
 
 from trio_asyncio_io.gates import Gate, PerKey
 
+from .._limits.cluster_gates import gate_of
 from .._sent.packed_function import dumped
 from .._sent.settings import Settings
-from .budget_gates import budget_gate
-from .rate_gates import rate_gates
 
 __all__ = ["gates_of"]
 
@@ -28,16 +27,14 @@ MAX_GATES = 64
 
 
 def gates_of(settings: Settings) -> list[Gate | PerKey]:
-    """The gates of a task: those of its function in this process, and those of a cluster's rates and budget.
+    """The gates of a task: those of its function in this process, and those of a cluster's limits.
 
     Weights and keys are computed from rows.
     """
     gates = settings.options.gates
     process, function = os.getpid(), settings.function.digest  # Spark's daemon forks
     kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
-    if settings.budget is not None:
-        kept.append(_for_rows(budget_gate(settings.budget)))
-    return [*kept, *(_for_rows(gate) for rate in settings.rates for gate in rate_gates(rate))]
+    return [*kept, *(_for_rows(gate_of(limit)) for limit in settings.limits)]
 
 
 @lru_cache(MAX_GATES)

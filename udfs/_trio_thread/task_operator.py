@@ -30,10 +30,10 @@ from trio_asyncio_io import (
 )
 from trio_asyncio_io.embedding import TaskTimes
 
+from .._limits.cluster_gates import return_lease
 from .._pyspark_worker import HangUpError
 from .._sent.row import Row
 from .._sent.settings import Settings
-from .budget_gates import return_lease
 from .calls import GroupCalls, RowCalls
 from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
@@ -149,8 +149,8 @@ class TaskOperator:
     async def _operate(self) -> None:
         settings = self._settings
         async with AsyncExitStack() as stack:
-            if settings.budget is not None:
-                stack.push_async_callback(return_lease, settings.budget)
+            for limit in settings.limits:
+                stack.push_async_callback(return_lease, limit)
             function = await stack.enter_async_context(self._runtime.opened(settings.function, settings.open_timeout))
             on_timeout = None
             if settings.on_timeout is not None:

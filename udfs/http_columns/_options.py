@@ -11,10 +11,9 @@ from typing import Any, Final, TypedDict, cast
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
-from .._plan.rate import budget_for_tasks, rates_for_tasks
+from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
+from .._plan.limits import limits_for_tasks
 from .._plan.session import share_of
-from .._sent.cluster_budget import ClusterBudget
-from .._sent.cluster_rate import ClusterRate, as_cluster_rates
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import Settings
 from ._call import HttpCall
@@ -133,9 +132,7 @@ class HttpOptions:
         if session is not None and self.cluster_capacity is not None:
             slots = share_of(self.cluster_capacity, session)
         if session is not None:
-            settings = replace(settings, rates=rates_for_tasks(self.cluster_rate, session))
-        if session is not None and self.cluster_budget is not None:
-            settings = replace(settings, budget=budget_for_tasks(self.cluster_budget, session))
+            settings = replace(settings, limits=limits_for_tasks(self.cluster_rate, self.cluster_budget, session))
         return settings.with_capacity(int(min(slots, self._useful_capacity())))
 
     def _operator_options(self) -> Options:

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 import trio
 
-from udfs._rate.budgets import HOLD, BudgetRequest, BudgetSource
-from udfs._trio_thread.rate_sources import RedisSource
+from udfs._limits.budgets import HOLD, BudgetRequest, BudgetSource
+from udfs._limits.redis_source import RedisSource
 
 pytestmark = pytest.mark.processes
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 def source(redis_server: str) -> Iterator[RedisSource]:
     made = RedisSource(f"unix://{redis_server}")
     yield made
-    made._tokens.close()
+    made._redis.close()
 
 
 def requests(name: str) -> Iterator[BudgetRequest]:

@@ -19,11 +19,10 @@ from benchmarks.resilience._counting import most_in_a_second
 from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
 from udfs import ClusterRate, ClusterRateError
-from udfs._rate.redis_tokens import KEPT
-from udfs._rate.tokens import HORIZON, Request, TokenSource, pace_of
-from udfs._sent.cluster_rate import LeasedRate
-from udfs._trio_thread.rate_gates import ClusterLease, ClusterRateSourceAway, LeaseOfProcess
-from udfs._trio_thread.rate_sources import RedisSource
+from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
+from udfs._limits.cluster_limits import Leased
+from udfs._limits.redis_source import KEPT, RedisSource
+from udfs._limits.tokens import HORIZON, Request, TokenSource, pace_of
 
 pytestmark = pytest.mark.processes
 
@@ -44,7 +43,7 @@ def url(redis_server: str) -> str:
 def source(url: str) -> Iterator[RedisSource]:
     made = RedisSource(url)
     yield made
-    made._tokens.close()
+    made._redis.close()
 
 
 @pytest.fixture
@@ -128,9 +127,9 @@ async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:
 
 def processes(url: str, name: str, number: int, give_up: float = inf) -> list[list[Any]]:
     """The gates of a task in each process, with connections of its own."""
-    rate = LeasedRate(ClusterRate(RATE, by=url, name=name, give_up=give_up))
+    rate = Leased(ClusterRate(RATE, by=url, name=name, give_up=give_up))
     leases = [LeaseOfProcess(rate, RedisSource(url)) for _ in range(number)]
-    return [[ClusterRateSourceAway(lease), ClusterLease(lease)] for lease in leases]
+    return [[ClusterLease(lease, rate)] for lease in leases]
 
 
 async def run(gates: list[Any], calls: int, starts: list[float]) -> None:

@@ -14,7 +14,7 @@ from tests.entry_points import COLUMN_AND_ROWS, EVERY_ENTRY_POINT, with_answer
 from tests.service import Service
 from tests.support import PATIENCE
 from udfs import ClusterRate, explain, ordered_wait
-from udfs._plan.rate import _applications
+from udfs._plan.limits import _servers
 
 # A call that is delayed on its way arrives together with those behind it, and the machine may be busy
 LATE = 1.25
@@ -111,7 +111,7 @@ def test_calls_wait_while_the_source_is_away_and_continue_when_it_is_back(
     seen = Observation()
     options = {} if entry_point == "column" else {"metrics": seen}
     df = with_answer(spark.range(0, 160, 1, 2), entry_point, service.client.ask, cluster_rate=rate, **options)
-    server = _applications[spark.sparkContext.applicationId].server
+    server = _servers[spark.sparkContext.applicationId]
     with ThreadPoolExecutor(1) as threads:
         counted = threads.submit(df.where("answer = id").count)
         service.wait_until(lambda: len(service.calls) > 40)
@@ -137,7 +137,7 @@ def test_a_task_fails_when_the_source_was_away_for_too_long(
 ) -> None:
     rate = ClusterRate(40, by="lease", name=f"{entry_point} that fails", give_up=2.0)
     df = with_answer(spark.range(0, 160, 1, 2), entry_point, service.client.ask, cluster_rate=rate, on_error="null")
-    server = _applications[spark.sparkContext.applicationId].server
+    server = _servers[spark.sparkContext.applicationId]
     server.close()
     with pytest.raises(Exception, match=r"udfs.ClusterRateError: the driver at 127\.0\.0\.1:\d+") as caught:
         df.collect()

@@ -9,8 +9,7 @@ import pytest
 
 from trio_asyncio_io import retry_after
 from udfs import ClusterBudget, ClusterRate
-from udfs._sent.cluster_budget import LeasedBudget
-from udfs._sent.cluster_rate import TaskShare
+from udfs._limits.cluster_limits import Leased, TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import HttpResponse, RetryableError
@@ -41,8 +40,8 @@ class Session:
 
 
 def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
-    assert HttpOptions(cluster_rate=21).settings(Session()).rates == (TaskShare(10),)
-    assert HttpOptions().settings(Session()).rates == ()
+    assert HttpOptions(cluster_rate=21).settings(Session()).limits == (TaskShare(10),)
+    assert HttpOptions().settings(Session()).limits == ()
 
 
 def test_the_requests_of_a_column_have_no_weight() -> None:
@@ -52,8 +51,8 @@ def test_the_requests_of_a_column_have_no_weight() -> None:
 
 def test_a_column_has_a_part_of_a_budget_for_the_cluster() -> None:
     budget = ClusterBudget(100, by="redis://192.0.2.1/0", name="requests")
-    assert HttpOptions(cluster_budget=budget).settings(Session()).budget == LeasedBudget(budget)
-    assert HttpOptions(cluster_budget=budget).settings().budget is None
+    assert HttpOptions(cluster_budget=budget).settings(Session()).limits == (Leased(budget),)
+    assert HttpOptions(cluster_budget=budget).settings().limits == ()
 
 
 @pytest.mark.parametrize(

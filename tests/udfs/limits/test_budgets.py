@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from udfs._rate.budgets import HEARTBEAT, HOLD, BudgetGrant, BudgetLease, BudgetRequest, BudgetSource
-from udfs._rate.lease import POLL, PROBE
+from udfs._limits.budgets import HEARTBEAT, HOLD, BudgetGrant, BudgetLease, BudgetRequest, BudgetSource
+from udfs._limits.lease import POLL, PROBE
 
 
 def request(holder: str, number: int, *, want: float, floor: float = 0.0, spent: float = 0.0) -> BudgetRequest:

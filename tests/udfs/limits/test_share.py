@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs._trio_thread.rate_gates import ClusterShare
+from udfs._limits.cluster_gates import ClusterShare
 
 
 def starts_of(gate: ClusterShare, begin: float, idle: list[float], late: list[float]) -> list[float]:

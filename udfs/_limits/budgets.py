@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import ClassVar
 
-from .lease import AGAIN, AWAY_AFTER, POLL, PROBE, Outage
+from .lease import POLL, PROBE, Lease
 
 __all__ = [
     "FORGOTTEN",
@@ -127,22 +127,19 @@ def _held(holdings: Mapping[str, Holding], holder: str, now: float) -> float:
     return sum(max(0.0, each.lease - each.spent) for each in others)
 
 
-class BudgetLease:
-    """Decides which calls of one process the budget allows. Plain data: it neither waits nor sends anything.
+class BudgetLease(Lease):
+    """A lease of a part of a budget.
 
     Args:
         name: The name of the budget.
         amount: The budget.
         process: A text that no other lease has.
-
-    Attributes:
-        outage: Whether requests fail, since when, and why; None: the latest one was answered.
-        is_requested: Whether a request is on its way.
     """
 
+    idle_seconds = HEARTBEAT
+
     def __init__(self, name: str, amount: float, process: str) -> None:
-        self.outage: Outage | None = None
-        self.is_requested = False
+        super().__init__()
         self._name, self._amount, self._process = name, amount, process
         self._lives = self._number = 0
         self._spent = self._reserved = 0.0
@@ -151,7 +148,7 @@ class BudgetLease:
         self._reported = 0.0  # the `spent` of the latest request
         self._left = self._held = inf  # unknown
         self._is_used = False  # since the latest request
-        self._next_request = self._next_heartbeat = -inf
+        self._next_heartbeat = -inf
 
     @property
     def _used(self) -> float:
@@ -168,9 +165,9 @@ class BudgetLease:
         return self._lease > self._reported or self._used > self._reported
 
     @property
-    def is_running(self) -> bool:
-        """Whether calls run."""
-        return self._running > 0
+    def must_return(self) -> bool:
+        """See `Lease`."""
+        return self.is_held and not self._running
 
     def delay(self, now: float, weight: float) -> float | None:
         """The seconds until a call of this weight may start or must be checked again. None: it is beyond the budget."""
@@ -202,11 +199,12 @@ class BudgetLease:
             return self._send(now, used, used, used + ahead if self._is_used else used)
         return None
 
-    def return_unused(self, now: float) -> BudgetRequest | None:
-        """The request that returns what is not reserved. None: there is nothing to return, or a request is on its way.
+    def heartbeat(self, now: float) -> BudgetRequest | None:
+        """The request that keeps the lease of calls that run, and returns what was not used."""
+        return self.request(now)
 
-        For the end of a task.
-        """
+    def return_unused(self, now: float) -> BudgetRequest | None:
+        """The request that returns what is not reserved, for the end of a task."""
         if self.is_requested or not self.is_held:
             return None
         return self._send(now, self._used, self._used, self._used)
@@ -242,9 +240,7 @@ class BudgetLease:
 
     def failed(self, sent: float, now: float, reason: str) -> None:
         """No answer has arrived for the latest request."""
-        self.is_requested = False
-        self._next_request = now + (PROBE if self.outage else AGAIN)
-        self.outage = Outage(self.outage.since if self.outage else sent, now, reason)
+        super().failed(sent, now, reason)
         self._reported, self._left = -1.0, inf  # unknown
 
     def started(self, weight: float) -> None:
@@ -263,10 +259,6 @@ class BudgetLease:
         self._reserved = max(0.0, self._reserved - weight) if self._running else 0.0
         self._spent += weight
 
-    def is_away(self, now: float) -> bool:
-        """Whether the source has been away for more than a moment."""
-        return self.outage is not None and now >= self.outage.since + AWAY_AFTER
-
     def spent_by_all(self) -> float:
-        """What is spent or leased, as far as this process knows. For people."""
+        """See `Lease`."""
         return self._amount - max(0.0, self._left + self._held)

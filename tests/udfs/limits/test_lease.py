@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.resilience._counting import between, most_in_a_second
-from tests.udfs.rate.leasing import Clock, Outage, Simulation
-from udfs._rate.lease import AWAY_AFTER, MAX_UNCERTAINTY, STALE, ClockOffset, Lease
-from udfs._rate.tokens import HORIZON, LATENESS, Grant, Request, TokenSource, pace_of
+from tests.udfs.limits.leasing import Clock, Outage, Simulation
+from udfs._limits.lease import AWAY_AFTER, MAX_UNCERTAINTY, STALE, ClockOffset, RateLease
+from udfs._limits.tokens import HORIZON, LATENESS, Grant, Request, TokenSource, pace_of
 
 DRIFT = 5e-4
 
@@ -142,7 +142,7 @@ def test_a_source_keeps_a_rate_in_use_when_others_begin() -> None:
 
 def test_a_token_is_used_only_when_its_instant_is_certainly_past_and_not_long_past() -> None:
     """The grant took 4 ms, so the source's clock is known to 4 ms."""
-    lease = Lease("name", 100)
+    lease = RateLease("name", 100)
     assert lease.request(50.0) is not None
     lease.granted(Grant("a", now=7.0, start=7.1, count=1), sent=50.0, received=50.004)
     assert lease.delay(50.05) == pytest.approx(0.054)
@@ -151,7 +151,7 @@ def test_a_token_is_used_only_when_its_instant_is_certainly_past_and_not_long_pa
 
 
 def test_another_request_is_sent_when_half_of_the_tokens_are_used() -> None:
-    lease = Lease("name", 100)
+    lease = RateLease("name", 100)
     assert lease.request(0.0) is not None
     assert lease.request(0.0) is None
     lease.granted(Grant("a", now=7.0, start=7.0, count=4), sent=0.0, received=0.0)
@@ -166,7 +166,7 @@ def test_another_request_is_sent_when_half_of_the_tokens_are_used() -> None:
 
 def test_tokens_of_an_earlier_epoch_are_not_used() -> None:
     """They are instants on another clock, even if it differs by milliseconds only."""
-    lease = Lease("name", 100)
+    lease = RateLease("name", 100)
     lease.granted(Grant("a", now=7.0, start=7.05, count=4), sent=0.0, received=0.01)
     lease.granted(Grant("b", now=7.025, start=7.3, count=1), sent=0.02, received=0.03)
     assert lease.delay(0.03) == pytest.approx(0.275)
@@ -175,7 +175,7 @@ def test_tokens_of_an_earlier_epoch_are_not_used() -> None:
 
 
 def test_a_source_whose_answers_are_slow_is_away_and_the_reason_says_so() -> None:
-    lease = Lease("name", 100)
+    lease = RateLease("name", 100)
     now, slow = 0.0, MAX_UNCERTAINTY + 0.01
     while not lease.is_away(now):
         if lease.request(now) is not None:
@@ -188,7 +188,7 @@ def test_a_source_whose_answers_are_slow_is_away_and_the_reason_says_so() -> Non
 
 
 def test_a_source_is_not_away_because_nobody_has_sent_a_request_for_long() -> None:
-    lease = Lease("name", 100)
+    lease = RateLease("name", 100)
     lease.request(0.0)
     lease.failed(0.0, 0.1, "refused")
     assert lease.is_away(2.0)

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from udfs import ClusterBudget
-from udfs._rate.budgets import BudgetRequest
-from udfs._rate.signed_lines import MAX_BYTES
-from udfs._sent.cluster_budget import LeasedBudget
-from udfs._sent.cluster_rate import TokenAddress
+from udfs._limits.budgets import BudgetRequest
+from udfs._limits.cluster_limits import Leased, TokenAddress
+from udfs._limits.signed_lines import MAX_BYTES
 
 
 @pytest.mark.parametrize("amount", [nan, inf, -0.1, 10**400], ids=["nan", "inf", "-0.1", "10**400"])
@@ -67,18 +66,18 @@ def test_it_pickles_with_its_name() -> None:
 def test_tasks_whose_weights_differ_share_a_lease() -> None:
     """Each task unpickles a function of its own."""
     address = TokenAddress("host", 1, "secret")
-    one, two = (LeasedBudget(ClusterBudget(5.0, weight=lambda _: 1, name="a"), address) for _ in range(2))
+    one, two = (Leased(ClusterBudget(5.0, weight=lambda _: 1, name="a"), address) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
 
 
 def test_a_password_is_not_shown() -> None:
     given = ClusterBudget(5.0, by="redis://user:hidden@host/0", name="a")
-    assert "hidden" not in repr(given) + LeasedBudget(given).source + repr(LeasedBudget(given))
+    assert "hidden" not in repr(given) + Leased(given).source + repr(Leased(given))
 
 
 def test_the_advice_names_the_budget() -> None:
-    leased = LeasedBudget(ClusterBudget(5.0), TokenAddress("host", 7077, "hidden"))
+    leased = Leased(ClusterBudget(5.0), TokenAddress("host", 7077, "hidden"))
     assert "ClusterBudget(..., port=) the port" in leased.advice
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from udfs import ClusterRate
-from udfs._rate.signed_lines import MAX_BYTES
-from udfs._rate.tokens import Request
-from udfs._sent.cluster_rate import LeasedRate, TokenAddress, as_cluster_rates
+from udfs._limits.cluster_limits import Leased, TokenAddress, as_cluster_rates
+from udfs._limits.signed_lines import MAX_BYTES
+from udfs._limits.tokens import Request
 
 
 @pytest.mark.parametrize("rate", [True, "500", [None]])
@@ -139,10 +139,10 @@ def test_a_rate_may_wait_for_ever() -> None:
     ],
 )
 def test_a_redis_is_named_without_its_password(by: str, source: str) -> None:
-    assert LeasedRate(ClusterRate(7, by=by)).source == source
+    assert Leased(ClusterRate(7, by=by)).source == source
 
 
 def test_the_source_on_the_driver_is_named_by_its_address() -> None:
-    rate = LeasedRate(ClusterRate(7, by="lease"), TokenAddress("host", 7077, "hidden"))
+    rate = Leased(ClusterRate(7, by="lease"), TokenAddress("host", 7077, "hidden"))
     assert rate.source == "the driver at host:7077"
     assert "hidden" not in repr(rate)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
-from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import trio
 
-from .._rate.budgets import BudgetRequest
-from .._rate.redis_tokens import RedisTokens
-from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Refusal, Request
-from .._sent.cluster_rate import Leased, TokenAddress
+from .budgets import BudgetRequest
+from .cluster_limits import Leased, TokenAddress
+from .redis_source import RedisSource
+from .signed_lines import SignedLines
+from .tokens import Refusal, Request
 
-__all__ = ["DriverSource", "GrantRefusedError", "RedisSource", "Source", "source_of"]
-
-T = TypeVar("T")
+__all__ = ["DriverSource", "GrantRefusedError", "Source", "source_of"]
 
 
 class GrantRefusedError(Exception):
@@ -62,7 +58,7 @@ def source_of(leased: Leased) -> Source:
     Raises:
         ModuleNotFoundError: It is a Redis, and the extra `redis` is not installed.
     """
-    return RedisSource(leased.by) if leased.driver is None else DriverSource(leased.driver)
+    return RedisSource(leased.limit.by) if leased.driver is None else DriverSource(leased.driver)
 
 
 class DriverSource:
@@ -94,38 +90,3 @@ class DriverSource:
         """See `Source`."""
         if self._stream is not None:
             await trio.aclose_forcefully(self._stream)
-
-
-class RedisSource:
-    """A Redis. Requests are sent in a thread of Trio's pool.
-
-    Args:
-        url: Of the server, as `redis.Redis.from_url` takes it.
-
-    Raises:
-        ModuleNotFoundError: The extra `redis` is not installed.
-    """
-
-    # Not the limiter of the user's own threads, which may all be busy. Each of these threads ends after its time limit
-    _limiter = trio.CapacityLimiter(inf)
-
-    def __init__(self, url: str) -> None:
-        self._tokens = RedisTokens(url)
-
-    async def open(self) -> None:
-        """See `Source`."""
-        await self._in_thread(self._tokens.connect)
-
-    async def grant(self, request: Request | BudgetRequest) -> Any:
-        """See `Source`."""
-        if isinstance(request, BudgetRequest):
-            return await self._in_thread(self._tokens.grant_budget, request)
-        return await self._in_thread(self._tokens.grant, request)
-
-    async def aclose(self) -> None:
-        """See `Source`."""
-        self._tokens.close()
-
-    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call it in a thread, which ends after its time limit even if the call is cancelled before."""
-        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=self._limiter)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from udfs import ClusterBudget, ClusterRate
-from udfs._plan import rate
-from udfs._plan.rate import MAX_NAMES, budget_for_tasks, rates_for_tasks
-from udfs._sent.cluster_budget import LeasedBudget
-from udfs._sent.cluster_rate import LeasedRate, TaskShare
+from udfs._limits.cluster_limits import Leased, TaskShare
+from udfs._limits.token_server import MAX_NAMES
+from udfs._plan import limits
+from udfs._plan.limits import limits_for_tasks
 
 HOST = "127.0.0.1"
 
@@ -32,63 +32,63 @@ class Session:
 @pytest.fixture(autouse=True)
 def _close_servers() -> Iterator[None]:
     yield
-    for application in rate._applications.values():
-        application.server.close()
-    rate._applications.clear()
+    for server in limits._servers.values():
+        server.close()
+    limits._servers.clear()
 
 
 @pytest.mark.parametrize(("rate", "calls"), [(4, 1), (7.9, 1), (500, 125), (503.0, 125)])
 def test_each_task_gets_an_equal_share_in_whole_calls(rate: float, calls: int) -> None:
-    assert pickle.loads(pickle.dumps(rates_for_tasks(rate, Session("local[4]")))) == (TaskShare(calls),)
+    assert pickle.loads(pickle.dumps(limits_for_tasks(rate, None, Session("local[4]")))) == (TaskShare(calls),)
 
 
 def test_a_rate_below_one_call_per_task_is_refused() -> None:
     message = r"cluster_rate must be at least the number of tasks that can run at once, 4, .*; got 3\.5"
     with pytest.raises(ValueError, match=message):
-        rates_for_tasks(3.5, Session("local[4]"))
+        limits_for_tasks(3.5, None, Session("local[4]"))
 
 
 def test_each_task_gets_an_equal_share_of_a_weight() -> None:
     tokens = ClusterRate(10, weight=len, name="tokens")
-    assert rates_for_tasks([8, tokens], Session("local[4]")) == (TaskShare(2), TaskShare(2.5, len, "tokens"))
+    assert limits_for_tasks([8, tokens], None, Session("local[4]")) == (TaskShare(2), TaskShare(2.5, len, "tokens"))
 
 
 def test_an_unknown_number_of_tasks_is_reported_with_the_settings_to_change() -> None:
     with pytest.raises(ValueError, match=r"cluster_rate needs a limit of the tasks .* or use gate=RateLimit\(\.\.\.\)"):
-        rates_for_tasks(100, Session("yarn"))
+        limits_for_tasks(100, None, Session("yarn"))
 
 
 @pytest.mark.parametrize("by", ["lease", "redis://192.0.2.1/0"])
 def test_a_lease_needs_no_number_of_tasks(by: str) -> None:
     given = ClusterRate(0.5, by=by)
-    (leased,) = pickle.loads(pickle.dumps(rates_for_tasks(given, Session("yarn", "a"))))
-    assert isinstance(leased, LeasedRate)
-    assert leased.rate == given
+    (leased,) = pickle.loads(pickle.dumps(limits_for_tasks(given, None, Session("yarn", "a"))))
+    assert isinstance(leased, Leased)
+    assert leased.limit == given
 
 
 def test_a_lease_needs_a_driver_that_workers_can_reach() -> None:
     with pytest.raises(
         ValueError, match=r"needs a thread on the driver, .* use cluster_rate=500, or the URL of a Redis"
     ):
-        rates_for_tasks(ClusterRate(500, by="lease"), Session("local[4]"))
+        limits_for_tasks(ClusterRate(500, by="lease"), None, Session("local[4]"))
 
 
 def test_a_remote_session_may_lease_from_a_redis() -> None:
-    (leased,) = rates_for_tasks(ClusterRate(500, by="redis://:hidden@192.0.2.1/0"), Session("local[4]"))
+    (leased,) = limits_for_tasks(ClusterRate(500, by="redis://:hidden@192.0.2.1/0"), None, Session("local[4]"))
     assert "hidden" not in repr(leased)
 
 
 def test_a_url_that_cannot_be_read_is_refused_and_not_shown() -> None:
     with pytest.raises(ValueError, match="by must be a URL that redis") as caught:
-        rates_for_tasks(ClusterRate(500, by="redis://:hid/den@192.0.2.1:port/0"), Session("local[4]"))
+        limits_for_tasks(ClusterRate(500, by="redis://:hid/den@192.0.2.1:port/0"), None, Session("local[4]"))
     assert "hid" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
 
 
 def lease(session: Session, **arguments: Any) -> Any:
-    (leased,) = rates_for_tasks(ClusterRate(**{"rate": 40, "by": "lease", **arguments}), session)
-    assert isinstance(leased, LeasedRate)
+    (leased,) = limits_for_tasks(ClusterRate(**{"rate": 40, "by": "lease", **arguments}), None, session)
+    assert isinstance(leased, Leased)
     return leased.driver
 
 
@@ -119,22 +119,24 @@ def test_a_port_that_is_taken_is_an_error_that_says_so() -> None:
 def test_a_source_whose_thread_has_ended_is_replaced_at_the_same_address() -> None:
     session = Session("local[4]", "a")
     before = lease(session)
-    rate._applications["a"].server.close()
+    limits._servers["a"].close()
     assert lease(session) == before
 
 
-def test_the_applications_that_are_over_and_the_names_of_old_rates_are_forgotten() -> None:
+def test_the_servers_that_are_over_and_the_names_of_old_rates_are_forgotten() -> None:
     lease(Session("local[4]", "a"))
-    rate._applications["a"].server.close()
+    limits._servers["a"].close()
     session = Session("local[4]", "b")
     for _ in range(MAX_NAMES + 10):
         lease(session)
-    assert list(rate._applications) == ["b"]
-    assert len(rate._applications["b"]._rates) == MAX_NAMES
+    assert list(limits._servers) == ["b"]
+    assert len(limits._servers["b"]._rates) == MAX_NAMES
 
 
-def budget(session: Session, amount: float = 50.0, **arguments: Any) -> LeasedBudget:
-    return budget_for_tasks(ClusterBudget(amount, name="books", **arguments), session)
+def budget(session: Session, amount: float = 50.0, **arguments: Any) -> Leased:
+    (leased,) = limits_for_tasks(None, ClusterBudget(amount, name="books", **arguments), session)
+    assert isinstance(leased, Leased)
+    return leased
 
 
 def test_a_budget_and_the_rates_of_an_application_have_one_address() -> None:

@@ -17,14 +17,14 @@ import trio
 
 from tests.support import PATIENCE, wait_until
 from udfs import ClusterBudget
-from udfs._plan import token_server
-from udfs._plan.token_server import MAX_STRANGERS, MAX_UNNAMED, TokenServer
-from udfs._rate.budget_file import check_file
-from udfs._rate.budgets import BudgetRequest
-from udfs._rate.signed_lines import SignedLines, UnsignedError
-from udfs._rate.tokens import HORIZON, Request, pace_of
-from udfs._sent.cluster_rate import TokenAddress
-from udfs._trio_thread.rate_sources import DriverSource, GrantRefusedError
+from udfs._limits import token_server
+from udfs._limits.budget_file import check_file
+from udfs._limits.budgets import BudgetRequest
+from udfs._limits.cluster_limits import TokenAddress
+from udfs._limits.signed_lines import SignedLines, UnsignedError
+from udfs._limits.sources import DriverSource, GrantRefusedError
+from udfs._limits.token_server import MAX_STRANGERS, MAX_UNNAMED, TokenServer
+from udfs._limits.tokens import HORIZON, Request, pace_of
 
 HOST = "127.0.0.1"
 REQUEST = Request("weather", 1000, 5, lead=0.0)
@@ -266,7 +266,7 @@ def budget_request(number: int, want: float, holder: str = "a") -> BudgetRequest
 
 
 async def test_a_budget_is_leased_beside_rates(server: TokenServer) -> None:
-    server.add_budget(BOOKS)
+    server.add(BOOKS)
     async with opened(server) as client:
         assert (await client.grant(budget_request(1, 7.0))).lease == 7.0
         assert (await client.grant(REQUEST)).epoch
@@ -274,7 +274,7 @@ async def test_a_budget_is_leased_beside_rates(server: TokenServer) -> None:
 
 
 async def test_a_thread_that_takes_over_knows_the_budgets(server: TokenServer) -> None:
-    server.add_budget(BOOKS)
+    server.add(BOOKS)
     async with opened(server) as client:
         await client.grant(budget_request(1, 7.0))
     await trio.to_thread.run_sync(server.close)
@@ -284,12 +284,12 @@ async def test_a_thread_that_takes_over_knows_the_budgets(server: TokenServer) -
 
 async def test_a_server_that_takes_over_knows_the_budgets_of_the_file(server: TokenServer, tmp_path: Path) -> None:
     path = str(tmp_path / "budgets")
-    server.add_budget(ClusterBudget(10.0, name="books", path=path))
+    server.add(ClusterBudget(10.0, name="books", path=path))
     async with opened(server) as client:
         await client.grant(budget_request(1, 7.0))
     other = TokenServer(HOST, lambda: False)
     try:
-        other.add_budget(ClusterBudget(10.0, name="books", path=path))
+        other.add(ClusterBudget(10.0, name="books", path=path))
         async with opened(other) as client:
             assert (await client.grant(budget_request(1, 4.0, "b"))).left == 3.0
     finally:
@@ -308,7 +308,7 @@ async def test_a_file_that_cannot_be_used_any_more_is_the_reason_that_the_client
 ) -> None:
     path = tmp_path / "folder" / "budgets"
     path.parent.mkdir()
-    server.add_budget(ClusterBudget(10.0, name="books", path=path))
+    server.add(ClusterBudget(10.0, name="books", path=path))
     async with opened(server) as client:
         assert (await client.grant(budget_request(1, 1.0))).lease == 1.0
         shutil.rmtree(path.parent)
@@ -325,14 +325,14 @@ def test_budgets_of_queries_that_are_gone_are_forgotten(server: TokenServer, mon
     monkeypatch.setattr(token_server, "FORGOTTEN", -1.0)  # the time has always passed
     held = ClusterBudget(10.0)
     for budget in (held, BOOKS, ClusterBudget(10.0, name="maps")):
-        server.add_budget(budget)
+        server.add(budget)
     for _ in range(MAX_UNNAMED + 50):
-        server.add_budget(ClusterBudget(10.0))
+        server.add(ClusterBudget(10.0))
     assert len(server._budgets) <= MAX_UNNAMED + 3
     assert {held.name, "books", "maps"} <= set(server._budgets)
 
 
 def test_a_budget_that_is_used_is_not_forgotten(server: TokenServer) -> None:
     for _ in range(MAX_UNNAMED + 50):
-        server.add_budget(ClusterBudget(10.0))
+        server.add(ClusterBudget(10.0))
     assert len(server._budgets) == MAX_UNNAMED + 50

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, memory_stream_pair
 
-from udfs._rate.signed_lines import HEX_DIGITS, MAX_BYTES, SignedLines, UnsignedError
+from udfs._limits.signed_lines import HEX_DIGITS, MAX_BYTES, SignedLines, UnsignedError
 
 SECRET = "a secret"
 

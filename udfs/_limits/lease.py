@@ -1,4 +1,4 @@
-"""A process's side of a leased rate: when to send a request, and when a call may start."""
+"""A process's side of a limit: when to send a request, and when a call may start."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections import deque
 from dataclasses import dataclass
 from math import inf
 from random import random
+from typing import Any, ClassVar
 
 from .tokens import HORIZON, LATENESS, Grant, Request, pace_of
 
-__all__ = ["OPEN_SECONDS", "POLL", "TIMEOUT", "Lease", "Outage"]
+__all__ = ["OPEN_SECONDS", "POLL", "TIMEOUT", "Lease", "Outage", "RateLease"]
 
 OPEN_SECONDS = 5.0  # for a connection to open
 TIMEOUT = 1.0  # seconds for a grant to arrive
@@ -66,7 +67,7 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """The source does not grant tokens.
+    """The source does not answer.
 
     Args:
         since: The local instant of the first request that failed.
@@ -82,23 +83,67 @@ class Outage:
 class Lease:
     """Decides when the calls of one process may start. Plain data: it neither waits nor sends anything.
 
-    A call starts only with a token, at the token's instant or a little later. While no grant arrives, calls wait, and
-    requests are repeated.
-
-    All instants are seconds on the process's clock.
-
-    Args:
-        name: The name of the rate.
-        rate: Calls per second of all processes together.
+    While no grant arrives, calls wait, and requests are repeated. All instants are seconds on the process's clock.
 
     Attributes:
+        idle_seconds: After this many seconds without a request, `heartbeat` has the next one.
         outage: Whether requests fail, since when, and why. None: the latest one was granted, or none was sent lately.
         is_requested: Whether a request is on its way.
     """
 
-    def __init__(self, name: str, rate: float) -> None:
+    idle_seconds: ClassVar[float]
+
+    def __init__(self) -> None:
         self.outage: Outage | None = None
         self.is_requested = False
+        self._next_request = -inf
+
+    def corrected(self, weight: float, actual: float) -> None:
+        """A call that runs costs `actual`, and not `weight`."""
+
+    def ended(self, weight: float) -> None:
+        """A call has ended and has cost this much."""
+
+    def spent_by_all(self) -> float:
+        """What is spent or leased, as far as this process knows. For people. Nothing of a rate: it refills."""
+        return 0.0
+
+    @property
+    def must_return(self) -> bool:
+        """Whether no call runs, and the source does not know what is not used."""
+        return False
+
+    def heartbeat(self, now: float) -> Any:  # noqa: ARG002
+        """The request to send when no call waits. None: the connection can be closed."""
+        return None
+
+    def return_unused(self, now: float) -> Any:  # noqa: ARG002
+        """The request that returns what is not used. None: there is nothing to return, or a request is on its way."""
+        return None
+
+    def failed(self, sent: float, now: float, reason: str) -> None:
+        """No grant has arrived for the request that was sent at the instant `sent`."""
+        self.is_requested = False
+        self._next_request = now + (PROBE if self.outage else AGAIN)
+        self.outage = Outage(self.outage.since if self.outage else sent, now, reason)
+
+    def is_away(self, now: float) -> bool:
+        """Whether the source has been away for more than a moment. Nothing that it granted before is left by then."""
+        return self.outage is not None and now >= self.outage.since + AWAY_AFTER
+
+
+class RateLease(Lease):
+    """A lease of tokens. A call starts only with a token, at the token's instant or a little later.
+
+    Args:
+        name: The name of the rate.
+        rate: Calls per second of all processes together.
+    """
+
+    idle_seconds = 5.0  # the driver closes a connection a little later
+
+    def __init__(self, name: str, rate: float) -> None:
+        super().__init__()
         self._name = name
         self._rate = rate
         self._spacing = 1 / pace_of(rate)
@@ -111,9 +156,8 @@ class Lease:
         self._is_awaited = False  # by a call, since the last one has started
         self._round_trip = 0.0
         self._offset = ClockOffset()
-        self._next_request = -inf
 
-    def request(self, now: float) -> Request | None:
+    def request(self, now: float, weight: float = 1.0) -> Request | None:  # noqa: ARG002
         """The request to send now, if any. `granted` or `failed` must follow."""
         self._expire(now)
         if self.is_requested or now < self._next_request or 2 * len(self._tokens) > self._granted:
@@ -145,13 +189,7 @@ class Lease:
         later = grant.start - HORIZON - grant.now + POLL * (1 + 4 * random())
         self._next_request = received if grant.count else received + min(PROBE, later)
 
-    def failed(self, sent: float, now: float, reason: str) -> None:
-        """No grant has arrived for the request that was sent at the instant `sent`."""
-        self.is_requested = False
-        self._next_request = now + (PROBE if self.outage else AGAIN)
-        self.outage = Outage(self.outage.since if self.outage else sent, now, reason)
-
-    def delay(self, now: float) -> float:
+    def delay(self, now: float, weight: float = 1.0) -> float:  # noqa: ARG002 - a token is for a call
         """The seconds until a call may start, or until there may be another request to send."""
         self._expire(now)
         self._is_awaited = True
@@ -159,14 +197,10 @@ class Lease:
             return max(0.0, self._tokens[0] + self._offset.highest - now)
         return POLL if self.is_requested else max(POLL, self._next_request - now)
 
-    def started(self) -> None:
+    def started(self, weight: float = 1.0) -> None:  # noqa: ARG002
         """A call starts. `delay` has returned 0.0 for it."""
         self._is_awaited = False
         self._tokens.popleft()
-
-    def is_away(self, now: float) -> bool:
-        """Whether calls wait because the source has been away for more than a moment."""
-        return not self._tokens and self.outage is not None and now >= self.outage.since + AWAY_AFTER
 
     def _expire(self, now: float) -> None:
         while self._tokens and self._tokens[0] + self._offset.lowest + LATENESS < now:

@@ -1,36 +1,23 @@
-"""The public class `ClusterRate`, and what a task gets of one."""
+"""The public classes `ClusterRate` and `ClusterBudget`, and what a task gets of one."""
 
 from __future__ import annotations
 
+import os
 import secrets
-from abc import ABC, abstractmethod
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = [
-    "SCHEMES",
-    "SOURCE_AWAY",
-    "ClusterRate",
-    "Leased",
-    "LeasedRate",
-    "TaskShare",
-    "TokenAddress",
-    "as_cluster_rates",
-    "check_give_up",
-    "check_name",
-    "check_port",
-    "without_password",
-]
+__all__ = ["SOURCE_AWAY", "ClusterBudget", "ClusterRate", "Leased", "TaskShare", "TokenAddress", "as_cluster_rates"]
 
-WAYS = ("share", "lease")
 SCHEMES = ("redis://", "rediss://", "unix://")  # of redis-py
 MAX_NAME = 200  # characters
 MAX_PORT = 65_535
 
-# The class of the gate for which calls wait while the source of their lease is away
+# What calls wait for while the source of their lease is away, in place of their gate
 SOURCE_AWAY = "ClusterRateSourceAway"
 
 
@@ -86,28 +73,88 @@ class ClusterRate:
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
-        by: object = self.by
-        if not (isinstance(by, str) and (by in WAYS or by.startswith(SCHEMES))):
-            shown = without_password(by)
-            raise ValueError(f'by must be "share", "lease" or a URL such as "redis://host:6379/0", got {shown!r}')
-        check_name(self.name)
-        self._check_weight()
-        check_port(self.port, self.by)
-        check_give_up(self.give_up)
-
-    def _check_weight(self) -> None:
-        if self.weight is None:
-            return
-        if not callable(self.weight):
-            raise TypeError(f"weight must be callable, got {self.weight!r}")
-        if self.by != "share":
+        _check_source(self, "share", "lease")
+        if self.weight is not None and self.by != "share":
             raise ValueError(
-                f'weight needs by="share", got by={without_password(self.by)!r}: omit by=, or lease a rate of calls'
+                f'weight needs by="share", got by={_without_password(self.by)!r}: omit by=, or lease a rate of calls'
             )
 
     def __repr__(self) -> str:
         port = "" if self.port is None else f", port={self.port}"
-        return f"ClusterRate({self.rate:g}, by={without_password(self.by)!r}, name={self.name!r}{port})"
+        return f"ClusterRate({self.rate:g}, by={_without_password(self.by)!r}, name={self.name!r}{port})"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ClusterBudget:
+    """A sum that the calls of all tasks together may cost. Pass it as `cluster_budget=`.
+
+    It is `gates.Budget` for a whole job: a call reserves its estimated weight, `settle` replaces it by what the call
+    cost, and a call that does not fit fails with a `gates.BudgetError`. Each worker process leases a thousandth of the
+    budget ahead from a source, and returns what is unused at the end of its task. A call waits while other processes
+    hold leases that they may return.
+
+    The sum is at most the budget, as long as no call costs more than its estimate, whatever is killed. The lease of a
+    worker that is killed counts as spent: its calls in flight, and at most the thousandth that it had leased ahead.
+
+    Queries that use the same object, or objects of the same name, share one budget: in one session, or in all
+    applications that use the same `path` or the same Redis.
+
+    Args:
+        amount: The budget, not negative and finite, in the unit of `weight`. Without `weight`: a number of calls.
+        weight: The input values of a row -> the estimated weight of its call, at least 0 and finite. None (the
+            default): each call weighs 1.
+        by: "lease" (the default): a thread on the driver is the source. It needs a classic session, not Spark Connect.
+            The URL of a Redis that the workers reach: that is the source. It needs the extra `redis`, here and in the
+            workers. What the Redis forgets can be spent again.
+        name: The name of the budget, 1 to 200 characters; `settle` can name it. None (the default): each object has
+            a budget of its own. The driver forgets an object that is gone and that nothing has used for an hour, if
+            there are more than 1,000.
+        path: Only with "lease": a file on a disk of the driver in which the leases outlive it, for a job that is
+            started again. Needs a name. None (the default): the budget ends with the application.
+        port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
+        give_up: Seconds for which the source may be away before the task fails with a `ClusterRateError`, above 0;
+            `math.inf`: calls wait for ever.
+
+    Attributes:
+        is_named: Whether a name was given.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range.
+
+    Example:
+        budget = ClusterBudget(50.0, weight=price, name="books", path="/data/budgets")
+        unordered_wait(df, ask, "answer string", timeout=60.0, cluster_budget=budget)
+    """
+
+    __module__ = "udfs"
+
+    amount: float = field(kw_only=False)
+    weight: Callable[..., float] | None = field(default=None, compare=False)
+    by: str = "lease"
+    name: str | None = None
+    path: str | os.PathLike[str] | None = None
+    port: int | None = None
+    give_up: float = 300.0
+    is_named: bool = field(init=False, default=True, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_amount(self.amount)
+        if self.name is None:
+            object.__setattr__(self, "name", secrets.token_hex(8))
+            object.__setattr__(self, "is_named", False)
+        _check_source(self, "lease")
+        self._check_path()
+
+    def __repr__(self) -> str:
+        return f"ClusterBudget({self.amount:g}, by={_without_password(self.by)!r}, name={self.name!r})"
+
+    def _check_path(self) -> None:
+        if self.path is not None and not isinstance(self.path, str | os.PathLike):
+            raise TypeError(f"path must be the path of a file, got {self.path!r}")
+        if self.path is not None and self.by != "lease":
+            raise ValueError(f'path={self.path!r} needs by="lease": leave it out, because a Redis outlives the driver')
+        if not self.is_named and (self.path is not None or self.by != "lease"):
+            raise ValueError("a budget that outlives the driver needs a name: give name=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +165,16 @@ class TaskShare:
         calls: Calls per second, at least 1. With `weight`: weight per second, above 0.
         weight: See `ClusterRate`.
         name: The name of a rate with a weight, for `settle`.
-
-    Attributes:
-        gates: The labels of its gates in a worker.
     """
-
-    gates: ClassVar[tuple[str, ...]] = ("ClusterShare",)
 
     calls: float
     weight: Callable[..., float] | None = field(default=None, compare=False)
     name: str | None = None
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The labels of its gate in a worker."""
+        return ("ClusterShare",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,34 +191,39 @@ class TokenAddress:
     secret: str = field(repr=False)
 
 
-class Leased(ABC):
-    """A rate or a budget of which a source grants parts.
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A limit of which a source grants parts. Equal if its leases are: weights are those of a query.
 
-    Attributes:
+    Args:
+        limit: The rate or the budget.
         driver: The source on the driver. None: the source is the Redis of the URL `by`.
     """
 
-    __slots__ = ()
-
-    driver: TokenAddress | None
-
-    @property
-    @abstractmethod
-    def limit(self) -> Any:
-        """The `ClusterRate` or the `ClusterBudget`."""
+    limit: ClusterRate | ClusterBudget
+    driver: TokenAddress | None = None
 
     @property
-    def by(self) -> str:
-        """Where the limit is leased."""
-        by: str = self.limit.by
-        return by
+    def amount(self) -> float:
+        """The budget, or the calls per second."""
+        return self.limit.rate if isinstance(self.limit, ClusterRate) else self.limit.amount
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The labels of its gate in a worker. The last one applies while the source is away."""
+        return ("ClusterLease", SOURCE_AWAY) if isinstance(self.limit, ClusterRate) else ("ClusterBudgetLease",)
+
+    @property
+    def settled_name(self) -> str | None:
+        """The name of a budget, for `settle`. The calls of a leased rate have no weights."""
+        return None if isinstance(self.limit, ClusterRate) else self.limit.name
 
     @property
     def source(self) -> str:
         """The source for people, without a password."""
         if self.driver is not None:
             return f"the driver at {self.driver.host}:{self.driver.port}"
-        url = urlsplit(self.by)
+        url = urlsplit(self.limit.by)
         return f"the Redis at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
     @property
@@ -187,29 +239,6 @@ class Leased(ABC):
             "Check that this Redis is alive and accepts writes, that the workers can connect to it, and the user, the "
             "password and the database in the URL"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class LeasedRate(Leased):
-    """A rate whose tokens a source grants.
-
-    Args:
-        rate: The rate.
-        driver: See `Leased`.
-
-    Attributes:
-        gates: The labels of its gates in a worker.
-    """
-
-    gates: ClassVar[tuple[str, ...]] = ("ClusterLease", SOURCE_AWAY)
-
-    rate: ClusterRate
-    driver: TokenAddress | None = None
-
-    @property
-    def limit(self) -> ClusterRate:
-        """The rate."""
-        return self.rate
 
 
 def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
@@ -238,47 +267,51 @@ def _check_rate(rate: Any) -> None:
         raise ValueError(f"cluster_rate must be calls per second above 0 and finite, got {rate!r}")
 
 
-def without_password(by: object) -> object:
+def _check_amount(amount: Any) -> None:
+    if isinstance(amount, bool) or not isinstance(amount, int | float):
+        raise TypeError(f"amount must be a number, got {amount!r}")
+    if not 0 <= amount <= sys.float_info.max:
+        raise ValueError(f"amount must be finite and not negative, got {amount!r}")
+
+
+def _without_password(by: object) -> object:
     """`by` as given, but without what follows a URL's scheme: it may be a password."""
     return by.partition("://")[0] if isinstance(by, str) else by
 
 
-def check_port(port: Any, by: object) -> None:
-    """Check the port of a driver's thread.
+def _check_source(given: ClusterRate | ClusterBudget, *ways: str) -> None:
+    by: object = given.by
+    if not (isinstance(by, str) and (by in ways or by.startswith(SCHEMES))):
+        known = ", ".join(f'"{way}"' for way in ways)
+        raise ValueError(f'by must be {known} or a URL such as "redis://host:6379/0", got {_without_password(by)!r}')
+    if given.weight is not None and not callable(given.weight):
+        raise TypeError(f"weight must be callable, got {given.weight!r}")
+    _check_name(given.name)
+    if given.port is not None:
+        _check_port(given.port, by)
+    _check_give_up(given.give_up)
 
-    Raises:
-        TypeError, ValueError: It is none, or `by` is not a driver.
-    """
-    if port is None:
-        return
+
+def _check_port(port: Any, by: object) -> None:
     if isinstance(port, bool) or not isinstance(port, int):
         raise TypeError(f"port must be a whole number, got {port!r}")
     if not 1 <= port <= MAX_PORT:
         raise ValueError(f"port must be from 1 to {MAX_PORT}, got {port}")
     if by != "lease":
         raise ValueError(
-            f'port={port} needs by="lease", got by={without_password(by)!r}: leave it out (a URL has a port of its own)'
+            f'port={port} needs by="lease", got by={_without_password(by)!r}: '
+            "leave it out (a URL has a port of its own)"
         )
 
 
-def check_name(name: Any) -> None:
-    """Check the name of a limit.
-
-    Raises:
-        TypeError, ValueError: It is none.
-    """
+def _check_name(name: Any) -> None:
     if not (isinstance(name, str) and name):
         raise TypeError(f"name must be a text that is not empty, got {name!r}")
     if len(name) > MAX_NAME or not name.isprintable():
         raise ValueError(f"name must have at most {MAX_NAME} characters, all of them printable, got {name!r}")
 
 
-def check_give_up(seconds: Any) -> None:
-    """Check the seconds for which a source may be away.
-
-    Raises:
-        TypeError, ValueError: They are none.
-    """
+def _check_give_up(seconds: Any) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"give_up must be a number of seconds, got {seconds!r}")
     if not seconds > 0:

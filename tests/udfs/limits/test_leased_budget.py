@@ -12,12 +12,11 @@ from trio.testing import MockClock
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
 from udfs import ClusterBudget, ClusterRateError
-from udfs._rate.budgets import HOLD, BudgetGrant, BudgetRequest, BudgetSource
-from udfs._rate.tokens import Refusal
-from udfs._sent.cluster_budget import LeasedBudget
-from udfs._sent.cluster_rate import TokenAddress
-from udfs._trio_thread.budget_gates import BudgetOfProcess, ClusterBudgetLease
-from udfs._trio_thread.rate_sources import GrantRefusedError
+from udfs._limits.budgets import HOLD, BudgetGrant, BudgetRequest, BudgetSource
+from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
+from udfs._limits.cluster_limits import Leased, TokenAddress
+from udfs._limits.sources import GrantRefusedError
+from udfs._limits.tokens import Refusal
 
 
 class SimulatedSource:
@@ -52,9 +51,9 @@ class SimulatedSource:
 def process(source: SimulatedSource, amount: float, weight: float | None = None, give_up: float = 300.0) -> Any:
     """The gate of a task in a process of its own, and its lease."""
     budget = ClusterBudget(amount, weight=None if weight is None else lambda _: weight, name="books", give_up=give_up)
-    leased = LeasedBudget(budget, TokenAddress("driver", 7077, "secret"))
-    lease = BudgetOfProcess(leased, source)
-    gate = ClusterBudgetLease(lease, leased)
+    leased = Leased(budget, TokenAddress("driver", 7077, "secret"))
+    lease = LeaseOfProcess(leased, source)
+    gate = ClusterLease(lease, leased)
     gate.name = None  # two processes in one Trio run
     return gate, lease
 
@@ -203,4 +202,4 @@ async def test_the_end_of_a_task_does_not_wait_for_a_source_that_is_away(autojum
 def test_the_driver_knows_the_label_of_the_gate() -> None:
     gate, _ = process(SimulatedSource(), 1.0)
     gate.name = "books"
-    assert [gate.label] == list(LeasedBudget.gates)
+    assert [gate.label] == list(gate._leased.gates)

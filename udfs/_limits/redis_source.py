@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
 from typing import Any
+
+import trio
 
 from .._extras import needs_extra
 from .budgets import FORGOTTEN, HOLD, ROUNDING, BudgetGrant, BudgetRequest
 from .lease import OPEN_SECONDS, TIMEOUT
 from .tokens import HORIZON, Grant, Request, pace_of
 
-__all__ = ["RedisTokens"]
+__all__ = ["RedisSource"]
 
 # Seconds for which a Redis remembers a rate after its last request
 KEPT = 3600.0
@@ -73,8 +77,8 @@ return {exact:format(lease), exact:format(amount - leased), exact:format(held)}
 """
 
 
-class RedisTokens:
-    """A client of the source, with redis-py. Its methods block, and can be called in any thread.
+class RedisSource:
+    """A Redis as a `Source`. redis-py sends the requests, in a thread of Trio's pool.
 
     Args:
         url: Of the server, as `redis.Redis.from_url` takes it.
@@ -83,6 +87,9 @@ class RedisTokens:
         ValueError: The URL cannot be read. The error does not show it.
         ModuleNotFoundError: The extra `redis` is not installed.
     """
+
+    # Not the limiter of the user's own threads, which may all be busy. Each of these threads ends after its time limit
+    _limiter = trio.CapacityLimiter(inf)
 
     def __init__(self, url: str) -> None:
         with needs_extra("ClusterRate with a Redis", "redis"):
@@ -100,35 +107,26 @@ class RedisTokens:
         self._script: Any = self._redis.register_script(GRANT)
         self._budget_script: Any = self._redis.register_script(GRANT_BUDGET)
 
-    def connect(self) -> None:
-        """Open a connection, if there is none.
+    async def open(self) -> None:
+        """See `Source`."""
+        await self._in_thread(self._redis.ping)
 
-        Raises:
-            redis.RedisError: The server cannot be reached.
-        """
-        self._redis.ping()
-
-    def grant(self, request: Request) -> Grant:
-        """Return the server's answer.
-
-        Raises:
-            redis.RedisError: There is none.
-        """
+    async def grant(self, request: Request | BudgetRequest) -> Any:
+        """See `Source`."""
+        if isinstance(request, BudgetRequest):
+            sums = [request.spent, request.floor, request.need, request.want]
+            arguments = [request.amount, request.holder, request.number, *sums, ROUNDING, HOLD, FORGOTTEN]
+            found = await self._in_thread(self._budget_script, [f"cluster_budget:{request.name}"], arguments)
+            return BudgetGrant(*map(float, found))
         arguments = [pace_of(request.rate), HORIZON, request.count, request.lead, KEPT]
-        epoch, now, start, count = self._script([f"cluster_rate:{request.name}"], arguments)
+        epoch, now, start, count = await self._in_thread(self._script, [f"cluster_rate:{request.name}"], arguments)
         text = epoch if isinstance(epoch, str) else epoch.decode()  # a URL may say decode_responses=True
         return Grant(text, float(now), float(start), int(count))
 
-    def grant_budget(self, request: BudgetRequest) -> BudgetGrant:
-        """Return the server's answer.
-
-        Raises:
-            redis.RedisError: There is none.
-        """
-        sums = [request.spent, request.floor, request.need, request.want]
-        arguments = [request.amount, request.holder, request.number, *sums, ROUNDING, HOLD, FORGOTTEN]
-        return BudgetGrant(*map(float, self._budget_script([f"cluster_budget:{request.name}"], arguments)))
-
-    def close(self) -> None:
-        """Close the connections."""
+    async def aclose(self) -> None:
+        """See `Source`."""
         self._redis.close()
+
+    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call it in a thread, which ends after its time limit even if the call is cancelled before."""
+        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=self._limiter)

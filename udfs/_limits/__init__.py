@@ -1,4 +1,4 @@
-"""One rate, or one budget, for all processes of a cluster: the protocol between these processes and the source.
+"""The limits of a cluster: one rate, or one budget, for all its processes, and the source of which each leases parts.
 
 A rate has tokens. A token is for one call at one instant on the source's clock. The source never grants an instant
 twice, and the instants are `1 / pace` apart. A process bounds the difference of the two clocks, and starts a call only
@@ -8,13 +8,17 @@ in any second, wherever it begins, at most `rate` calls start. Nothing else star
 A source that starts, or that may have lost its memory, cannot repeat an instant either. Tokens are for instants of at
 most `HORIZON` ahead, so its first token is for the instant `HORIZON + 1 / pace` after its start.
 
-    tokens          the source, and its requests and grants
-    redis_tokens    the same source, and that of budgets, as scripts in a Redis
+    cluster_limits  what a user gives, and what a task gets of it
+    tokens          the source of rates, and its requests and grants
+    budgets         the source of budgets, and the lease of a process, which leases amounts in the place of tokens
     lease           a process's side: when to send a request, and when a call may start
-    budgets         both sides of a budget, whose processes lease amounts in the place of tokens
     budget_file     the sums of budgets that outlive their driver
     signed_lines    messages between the driver and its workers
+    token_server    the driver's thread, which runs the sources
+    redis_source    the same sources as scripts in a Redis
+    sources         a worker's connection to either source
+    cluster_gates   the worker's gates
 
-The driver runs the source of `tokens` in a thread (`_plan.token_server`). `_trio_thread.rate_gates` has the worker's
-gates. Nothing here imports Trio, or knows in which thread or process it runs.
+What the sources, the leases and the messages do is plain data: it neither imports Trio, nor knows in which thread or
+process it runs.
 """

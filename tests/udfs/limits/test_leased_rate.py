@@ -1,4 +1,4 @@
-"""The gates of a leased rate with the real operator, on a virtual clock."""
+"""The gate of a leased rate with the real operator, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ from benchmarks.resilience._leases import SimulatedSource, leases
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate, ClusterRateError
-from udfs._rate.lease import PROBE, STALE, TIMEOUT
-from udfs._sent.cluster_rate import LeasedRate, TaskShare, TokenAddress
-from udfs._trio_thread.rate_gates import (
-    IDLE_SECONDS,
+from udfs._limits.cluster_gates import (
     MAX_LEASES,
     ClusterLease,
-    ClusterRateSourceAway,
     ClusterShare,
     LeaseOfProcess,
-    rate_gates,
+    gate_of,
 )
-from udfs._trio_thread.rate_sources import RedisSource
+from udfs._limits.cluster_limits import Leased, TaskShare, TokenAddress
+from udfs._limits.lease import PROBE, STALE, TIMEOUT, RateLease
+from udfs._limits.redis_source import RedisSource
 
 
 async def refuse() -> None:
@@ -126,7 +124,7 @@ async def test_a_later_task_fails_after_one_more_attempt(autojump_clock: MockClo
 
 
 def of_another_task(gates: Sequence[Any]) -> list[Gate]:
-    return [type(gate)(gate._lease) for gate in gates]
+    return [type(gate)(gate._lease, gate._leased) for gate in gates]
 
 
 async def test_time_without_calls_does_not_count_towards_give_up(autojump_clock: MockClock) -> None:
@@ -172,7 +170,7 @@ async def test_a_connection_is_closed_when_nothing_needs_it(autojump_clock: Mock
     for _ in range(2):
         await run(gates, 20, [])
         assert source.connections == 1
-        await trio.sleep(IDLE_SECONDS + 0.1)
+        await trio.sleep(RateLease.idle_seconds + 0.1)
         assert source.connections == 0
 
 
@@ -200,34 +198,34 @@ async def test_an_operator_that_ends_while_a_request_is_sent_leaves_nothing_behi
     assert len(starts) == 10
 
 
-def leased(name: str) -> LeasedRate:
-    return LeasedRate(ClusterRate(10, by="lease", name=name), TokenAddress("127.0.0.1", 1, "secret"))
+def leased(name: str) -> Leased:
+    return Leased(ClusterRate(10, by="lease", name=name), TokenAddress("127.0.0.1", 1, "secret"))
 
 
-def lease_of(gates: list[Gate]) -> LeaseOfProcess:
-    (lease,) = [gate._lease for gate in gates if isinstance(gate, ClusterLease)]
-    return lease
+def lease_of(gate: Gate) -> LeaseOfProcess:
+    assert isinstance(gate, ClusterLease)
+    return gate._lease
 
 
 def test_tasks_of_a_process_that_use_one_rate_share_a_lease() -> None:
-    assert lease_of(rate_gates(leased("a"))) is lease_of(rate_gates(leased("a")))
-    assert lease_of(rate_gates(leased("a"))) is not lease_of(rate_gates(leased("b")))
+    assert lease_of(gate_of(leased("a"))) is lease_of(gate_of(leased("a")))
+    assert lease_of(gate_of(leased("a"))) is not lease_of(gate_of(leased("b")))
 
 
 def test_a_process_keeps_the_leases_that_were_used_last() -> None:
-    first, *_, last = [lease_of(rate_gates(leased(str(number)))) for number in range(MAX_LEASES + 1)]
-    assert lease_of(rate_gates(leased(str(MAX_LEASES)))) is last
-    assert lease_of(rate_gates(leased("0"))) is not first
+    first, *_, last = [lease_of(gate_of(leased(str(number)))) for number in range(MAX_LEASES + 1)]
+    assert lease_of(gate_of(leased(str(MAX_LEASES)))) is last
+    assert lease_of(gate_of(leased("0"))) is not first
 
 
 @pytest.mark.parametrize("rate", [TaskShare(7), TaskShare(7, len, "tokens"), leased("a")])
-def test_the_driver_knows_the_labels_of_the_gates(rate: TaskShare | LeasedRate) -> None:
-    """It makes columns for them, and does not import them."""
-    assert sorted(rate.gates) == sorted(gate.label for gate in rate_gates(rate))
+def test_the_driver_knows_the_label_of_the_gate(rate: TaskShare | Leased) -> None:
+    """It makes columns for it, and does not import it."""
+    assert gate_of(rate).label == rate.gates[0]
 
 
 def test_each_task_has_a_share_of_its_own() -> None:
-    (one,), (other,) = rate_gates(TaskShare(7)), rate_gates(TaskShare(7))
+    one, other = gate_of(TaskShare(7)), gate_of(TaskShare(7))
     assert isinstance(one, ClusterShare)
     assert one is not other
     assert one.calls == 7
@@ -235,9 +233,9 @@ def test_each_task_has_a_share_of_its_own() -> None:
 
 @pytest.mark.parametrize("url", ["redis://:hidden@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password=hidden"])
 async def test_an_error_shows_the_address_of_a_redis_without_its_password(url: str) -> None:
-    rate = LeasedRate(ClusterRate(10, by=url, name="weather", give_up=0.5))
+    rate = Leased(ClusterRate(10, by=url, name="weather", give_up=0.5))
     lease = LeaseOfProcess(rate, RedisSource(url))
     with pytest.raises(ClusterRateError, match=r"the Redis at redis://127\.0\.0\.1:1/0, which is") as caught:
-        await run([ClusterRateSourceAway(lease), ClusterLease(lease)], 1, [])
+        await run([ClusterLease(lease, rate)], 1, [])
     assert "hidden" not in str(caught.value)
     assert "Check that this Redis is alive" in str(caught.value)

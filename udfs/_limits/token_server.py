@@ -17,11 +17,11 @@ from typing import Any
 
 import trio
 
-from .._rate.budget_file import check_file, grant_from_file
-from .._rate.budgets import FORGOTTEN, BudgetGrant, BudgetRequest, BudgetSource
-from .._rate.signed_lines import SignedLines
-from .._rate.tokens import Grant, Refusal, Request, TokenSource
-from .._sent.cluster_budget import ClusterBudget
+from .budget_file import check_file, grant_from_file
+from .budgets import FORGOTTEN, BudgetGrant, BudgetRequest, BudgetSource
+from .cluster_limits import ClusterBudget, ClusterRate
+from .signed_lines import SignedLines
+from .tokens import Grant, Refusal, Request, TokenSource
 
 __all__ = ["TokenServer"]
 
@@ -30,6 +30,7 @@ LOGIN_SECONDS = 5.0
 IDLE_SECONDS = 30.0  # more than that of a worker, so that only connections to dead machines are closed here
 MAX_CLIENTS = 800  # Linux allows a process 1,024 files by default, and the driver has others
 MAX_STRANGERS = 64
+MAX_NAMES = 1_000  # of rates that are remembered
 
 # Budgets without a name that are remembered in any case. A query that builds one for each micro-batch leaves it behind
 MAX_UNNAMED = 1_000
@@ -83,6 +84,7 @@ class TokenServer:
         self._is_over = is_over
         self._ports: set[int] = set()
         self._thread: threading.Thread | None = None
+        self._rates: dict[str, float] = {}
         self._budgets: dict[str | None, _Budget] = {}
         atexit.register(self.close)
 
@@ -106,13 +108,30 @@ class TokenServer:
         self._ports.add(listening)
         return listening
 
-    def add_budget(self, given: ClusterBudget) -> None:
-        """Lease this budget too.
+    def add(self, given: ClusterRate | ClusterBudget) -> None:
+        """Lease this limit too.
 
         Raises:
-            OSError: Its file cannot be used.
-            ValueError: Its name has another amount, or another file.
+            OSError: The file of a budget cannot be used.
+            ValueError: Its name has another rate, or another amount or file.
         """
+        if isinstance(given, ClusterRate):
+            self._add_rate(given)
+        else:
+            self._add_budget(given)
+
+    def _add_rate(self, given: ClusterRate) -> None:
+        rate = self._rates.pop(given.name, given.rate)
+        self._rates[given.name] = rate
+        if rate != given.rate:
+            raise ValueError(
+                f"the cluster_rate named {given.name!r} is {rate:g} calls per second in this session, got "
+                f"{given.rate:g}: give the other rate another name"
+            )
+        if len(self._rates) > MAX_NAMES:
+            del self._rates[next(iter(self._rates))]
+
+    def _add_budget(self, given: ClusterBudget) -> None:
         path = None if given.path is None else os.path.abspath(os.fspath(given.path))  # noqa: PTH100 - a text
         if path is not None:
             check_file(path)

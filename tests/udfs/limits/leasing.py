@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from udfs._rate.lease import TIMEOUT, Lease
-from udfs._rate.tokens import Grant, Request, TokenSource
+from udfs._limits.lease import TIMEOUT, RateLease
+from udfs._limits.tokens import Grant, Request, TokenSource
 
 __all__ = ["Clock", "Outage", "Simulation"]
 
@@ -56,7 +56,7 @@ class Outage:
 class Process:
     """A lease and its clock."""
 
-    lease: Lease
+    lease: RateLease
     clock: Clock
 
 
@@ -97,7 +97,7 @@ class Simulation:
         self._epoch, self._clock = 0, self._make_clock()
         self._source = TokenSource("0", self._clock.read(0.0))
         for _ in range(self.processes):
-            process = Process(Lease("name", self.rate), self._make_clock())
+            process = Process(RateLease("name", self.rate), self._make_clock())
             self._at(self._random.random() * 0.1, lambda now, process=process: self._check(now, process))
         for outage in self.outages:
             self._at(outage.end, lambda now, outage=outage: self._return(now, outage))

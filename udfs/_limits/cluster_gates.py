@@ -1,0 +1,267 @@
+"""The gate of a cluster's limit in a worker: a task's share of a rate, or the lease of its process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import trio
+
+from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
+
+from .budgets import BudgetLease
+from .cluster_limits import ClusterRate, Leased, TaskShare
+from .lease import OPEN_SECONDS, POLL, TIMEOUT, RateLease
+from .sources import GrantRefusedError, Source, source_of
+
+__all__ = [
+    "MAX_LEASES",
+    "ClusterLease",
+    "ClusterRateError",
+    "ClusterShare",
+    "LeaseOfProcess",
+    "gate_of",
+    "return_lease",
+]
+
+# Of a share. In less than a second, fewer than burst + rate calls start. So 1 % of a second is left for calls that take
+# different times to reach the service
+SHARE_RATE = 0.98
+SHARE_LATENESS = 0.01  # seconds by which a call may start late without delaying the next ones
+
+# A query that builds its limits for each micro-batch leaves their leases behind each time
+MAX_LEASES = 16
+
+logger = logging.getLogger("udfs")
+
+
+class ClusterRateError(Exception):
+    """The source of a leased `cluster_rate` or `cluster_budget` was away for `give_up` seconds while calls waited."""
+
+    __module__ = "udfs"
+
+
+def gate_of(limit: TaskShare | Leased) -> Gate:
+    """The gate of a task."""
+    if isinstance(limit, TaskShare):
+        return ClusterShare(limit.calls, limit.weight, limit.name)
+    return ClusterLease(_lease_of(os.getpid(), limit), limit)
+
+
+async def return_lease(limit: TaskShare | Leased) -> None:
+    """A task has ended, and does not spend what it has leased."""
+    if isinstance(limit, Leased):
+        await _lease_of(os.getpid(), limit).return_unused()
+
+
+class ClusterShare(RateLimit):
+    """Starts at most `calls` calls in any second, evenly: a task begins with an empty bucket.
+
+    So all tasks that run at the same time stay below the cluster's rate, even if one task follows another. With a
+    weight, they exceed it by at most one call for each task.
+
+    Args:
+        calls, weight, name: See `TaskShare`.
+    """
+
+    @property
+    def label(self) -> str:
+        """Without the name, which may be a random one."""
+        return type(self).__name__
+
+    def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
+        whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
+        super().__init__(SHARE_RATE * calls, burst=whole_call + SHARE_LATENESS * calls, weight=weight, name=name)
+        self.calls = calls
+        self._is_new = True
+
+    def delay(self, now: float, weight: float) -> float:
+        """The seconds until the bucket holds a call."""
+        if self._is_new:
+            self._is_new = False
+            self.started(now, self.burst)
+            self.ended(now, 0.0, Outcome("cancelled"), self.burst)
+        return super().delay(now, weight)
+
+
+class LeaseOfProcess:
+    """The lease that all tasks of this process share which use one limit: its requests, and its connection.
+
+    The connection is opened by the first request, and closed after `idle_seconds` of the lease without one.
+
+    Args:
+        leased: The rate or the budget.
+        source: Its source, not yet connected.
+
+    Attributes:
+        lease: The lease as plain data.
+        away_since: The instant since which calls wait for a source that is away. None: they do not.
+    """
+
+    def __init__(self, leased: Leased, source: Source) -> None:
+        limit = leased.limit
+        self.lease: RateLease | BudgetLease = (
+            RateLease(limit.name, limit.rate)
+            if isinstance(limit, ClusterRate)
+            else BudgetLease(str(limit.name), limit.amount, secrets.token_hex(8))
+        )
+        self.away_since: float | None = None
+        self._leased = leased
+        self._advice = leased.advice
+        self._source = source
+        self._requests: trio.MemorySendChannel[Any] | None = None
+
+    def delay(self, weight: float) -> float | None:
+        """The seconds until a call may start or the gate must be checked again; None: it is beyond the budget.
+
+        Sends a request if one is due.
+        """
+        now = trio.current_time()
+        self._send(self.lease.request(now, weight))
+        return self.lease.delay(now, weight)
+
+    def check(self, began: float) -> None:
+        """Fail if the source has been away for too long, and also since a task began. Warn if it is away.
+
+        Args:
+            began: The instant at which the task began.
+
+        Raises:
+            ClusterRateError: So it is.
+        """
+        outage, leased = self.lease.outage, self._leased
+        if outage is None:
+            return
+        if self.away_since is None and self.lease.is_away(trio.current_time()):
+            self.away_since = outage.since
+            logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
+        give_up = leased.limit.give_up
+        if outage.latest >= max(outage.since + give_up, began):
+            raise ClusterRateError(
+                f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
+                f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
+                f"{outage.reason}. {self._advice}"
+            )
+
+    async def return_unused(self) -> None:
+        """Return what is not spent, unless calls run or the source does not answer."""
+        with trio.CancelScope(shield=True), trio.move_on_after(TIMEOUT):
+            while self.lease.must_return and self.lease.outage is None:
+                self._send(self.lease.return_unused(trio.current_time()))
+                await trio.sleep(POLL)
+
+    def _send(self, request: Any) -> None:
+        if request is not None:
+            if self._requests is None:
+                self._requests, requests = trio.open_memory_channel[Any](1)
+                trio.lowlevel.spawn_system_task(self._exchange, requests, name="udfs lease")
+            self._requests.send_nowait(request)
+
+    async def _exchange(self, requests: trio.MemoryReceiveChannel[Any]) -> None:
+        """Send requests until one fails, or until there is none for a while."""
+        sent, reason = trio.current_time(), "the end of the worker"
+        try:
+            with trio.fail_after(OPEN_SECONDS):
+                await self._source.open()
+            while True:
+                request = None
+                with trio.move_on_after(self.lease.idle_seconds):
+                    request = await requests.receive()
+                if request is None:
+                    if self.lease.is_requested:  # sent at the instant at which the wait ended
+                        continue
+                    request = self.lease.heartbeat(trio.current_time())
+                if request is None:
+                    break
+                sent = trio.current_time()
+                with trio.fail_after(TIMEOUT):
+                    grant = await self._source.grant(request)
+                self.lease.granted(grant, sent, trio.current_time())
+                self._log_return()
+        except Exception as error:  # noqa: BLE001 - whatever it is, there are no tokens
+            reason = _described(error)
+            self._advice = error.advice if isinstance(error, GrantRefusedError) else self._leased.advice
+        finally:
+            self._requests = None
+            if self.lease.is_requested:
+                self.lease.failed(sent, trio.current_time(), reason)
+            await self._source.aclose()
+
+    def _log_return(self) -> None:
+        if self.away_since is not None and self.lease.outage is None:
+            away = trio.current_time() - self.away_since
+            logger.warning("%s is back after %.0f s", self._leased.source, away)
+            self.away_since = None
+
+
+def _described(error: Exception) -> str:
+    if isinstance(error, trio.TooSlowError):
+        return "no answer in time"
+    if isinstance(error, GrantRefusedError):
+        return str(error)
+    cause = f" ({error.__cause__})" if isinstance(error, OSError) and error.__cause__ else ""
+    return f"{type(error).__name__}: {error}{cause}"
+
+
+@lru_cache(MAX_LEASES)
+def _lease_of(process: int, leased: Leased) -> LeaseOfProcess:  # noqa: ARG001 - Spark's daemon forks
+    return LeaseOfProcess(leased, source_of(leased))
+
+
+class ClusterLease(Gate):
+    """Admits the calls that the lease of the process allows. Fails if the source is away for `give_up` seconds.
+
+    Args:
+        lease: That of the process.
+        leased: The limit, with the weights of a query.
+    """
+
+    def __init__(self, lease: LeaseOfProcess, leased: Leased) -> None:
+        self._lease = lease
+        self._leased = leased
+        self._began: float | None = None
+        self.weight = leased.limit.weight
+        self.name = leased.settled_name
+
+    @property
+    def label(self) -> str:
+        """Without the name, which may be a random one. Tells waits for a rate from waits for its source."""
+        return self._leased.gates[0 if self._lease.away_since is None else -1]
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the leases
+        """The seconds until the call may start or must be checked again.
+
+        Raises:
+            BudgetError: It is beyond the budget.
+            ClusterRateError: The source has been away for too long.
+        """
+        if self._began is None:
+            self._began = trio.current_time()
+        delay = self._lease.delay(weight)
+        if delay is None:
+            name, amount = self._leased.limit.name, self._leased.amount
+            spent, digits = self._lease.lease.spent_by_all(), ",.2f" if amount >= 1 else ".3g"
+            raise BudgetError(f"budget {name!r} used up by all tasks: {spent:{digits}} of {amount:{digits}}")
+        if delay:
+            self._lease.check(self._began)
+        return delay
+
+    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
+        """Use a token, or reserve the weight."""
+        self._lease.lease.started(weight)
+
+    def correct(self, weight: float, actual: float) -> None:
+        """Reserve what the call costs."""
+        self._lease.lease.corrected(weight, actual)
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        """Spend what is reserved for the call."""
+        self._lease.lease.ended(weight)
+
+    def configuration(self) -> dict[str, Any]:
+        """The amount, and where it is leased."""
+        return {"amount": self._leased.amount, "source": self._leased.source}
