@@ -16,9 +16,8 @@ from .._exceptions import starting_in_user_code
 from .._pyspark_worker import WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
-from .._trio_thread.recorded import Record
 from .._trio_thread.task_clock import TaskClock
-from .._trio_thread.task_operator import TaskOperator
+from .._trio_thread.task_operator import Record, TaskOperator
 from .task_log import TaskLog, stage_of_task, with_observer_of_task, write_file_of_task
 
 __all__ = ["Budget", "TaskCalls", "enrich"]

@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from math import inf
 from queue import SimpleQueue
@@ -35,11 +35,12 @@ from .._sent.row import Row
 from .._sent.settings import Settings
 from .budget_gates import return_lease
 from .calls import GroupCalls, RowCalls
-from .recorded import Record, RecordedResults, record_in_thread
 from .runtime import IDLE_SECONDS, Runtime
 from .task_clock import TaskClock
 
-__all__ = ["TaskOperator"]
+__all__ = ["Record", "TaskOperator"]
+
+Record = Callable[[list[Row]], None]
 
 _END: Final = object()
 
@@ -166,9 +167,7 @@ class TaskOperator:
                     self._left = lambda: self._accepted - operator.totals().done
                     # Not before: a context variable of the operator's block would cost each row time
                     stack.enter_context(lingering(IDLE_SECONDS))
-                    output = operator.output
-                    recorded = output if self._record is None else RecordedResults(output, self._record)
-                    await _send_chunks(recorded, self._sender(operator))
+                    await self._send_chunks(operator.output, self._sender(operator))
             except trio.Cancelled:
                 if rows := await self._recorded(_done_rows(operator.snapshot())):
                     self.outbox.put(rows)
@@ -182,9 +181,37 @@ class TaskOperator:
                 self.times = self._clock.times()
                 self._clock.stop()
 
-    async def _recorded(self, rows: list[Row]) -> list[Row]:
+    async def _send_chunks(self, results: Results[Any], send: Callable[[list[Row]], None]) -> None:
+        """Receive all results and send their rows in chunks. When cancelled, send the rows received so far."""
+        received = 0
+        with suppress(trio.EndOfChannel):
+            while True:
+                chunk = await self._receive(results, CHUNK_ROWS)
+                try:
+                    with trio.move_on_after(LINGER_SECONDS):
+                        while len(chunk) < min(received, CHUNK_ROWS):
+                            chunk += await self._receive(results, CHUNK_ROWS - len(chunk))
+                finally:
+                    if rows := _rows_in(chunk):
+                        send(rows)
+                received += len(chunk)
+
+    async def _receive(self, results: Results[Any], limit: int) -> list[Any]:
+        """Wait for a result, and return it with those that are ready by then, after they have been recorded.
+
+        Group commit: the results that arrive while these are recorded are recorded together by the next call.
+        """
+        received = [await results.receive()]
+        with suppress(trio.WouldBlock, trio.EndOfChannel):
+            while len(received) < limit:
+                received.append(results.receive_nowait())
+        return await self._recorded(received)
+
+    async def _recorded(self, rows: list[Any]) -> list[Any]:
+        """The rows, recorded to the end, even in a cancelled scope."""
         if rows and self._record is not None:
-            await record_in_thread(self._record, rows)
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self._record, rows)
         return rows
 
     def _sender(self, operator: AsyncWaitOperator[Row, Row]) -> Callable[[list[Row]], None]:
@@ -228,34 +255,6 @@ class TaskOperator:
 def _done_rows(snapshot: Snapshot) -> list[Row]:
     """The rows with a result that were not received, so that their calls are not repeated."""
     return [row for element in snapshot.elements for row in element.results or ()]
-
-
-async def _send_chunks(results: Results[Any] | RecordedResults, send: Callable[[list[Row]], None]) -> None:
-    """Receive all results and send their rows in chunks. When cancelled, send the rows received so far."""
-    received = 0
-    try:
-        while True:
-            chunk = [await results.receive()]
-            try:
-                with trio.move_on_after(LINGER_SECONDS):
-                    await _fill(chunk, results, min(received, CHUNK_ROWS))
-            finally:
-                if rows := _rows_in(chunk):
-                    send(rows)
-            received += len(chunk)
-    except trio.EndOfChannel:
-        pass
-
-
-async def _fill(chunk: list[Any], results: Results[Any] | RecordedResults, wanted: int) -> None:
-    """Add results that are ready, up to a full chunk. Wait only while the chunk has fewer than `wanted`."""
-    while len(chunk) < CHUNK_ROWS:
-        try:
-            chunk.append(results.receive_nowait())
-        except trio.WouldBlock:
-            if len(chunk) >= wanted:
-                return
-            chunk.append(await results.receive())
 
 
 def _rows_in(chunk: list[Any]) -> list[Row]:
