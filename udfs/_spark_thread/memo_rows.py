@@ -21,7 +21,7 @@ from .._sent.memo_task import MemoTask
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
 from .batches import ranges, slices
-from .bridge import TaskCalls
+from .bridge import TaskOperator
 from .conversion import RowConversion
 from .memo_recorder import Answer, Call, Recorder, is_refused
 
@@ -75,25 +75,20 @@ class MemoRows:
     def _enriched(
         self, batches: Iterable[pa.RecordBatch], reader: Reader, recorder: Recorder
     ) -> Iterator[pa.RecordBatch]:
-        calls: TaskCalls | None = None
+        operator = TaskOperator(self._settings, record=recorder.record)
         try:
             for batch in batches:
-                if rows := self.missing(batch, reader):
-                    calls = calls or TaskCalls(self._settings, record=recorder.record)
-                    calls.send(rows)
-                if calls is not None:
-                    # Rows that wait for a call count towards the buffer, too
-                    yield from self._received(calls, max(1, self._settings.options.bound - self.waiting))
+                operator.send(self.missing(batch, reader))
+                # Rows that wait for a call count towards the buffer, too
+                bound = max(1, self._settings.options.bound - self.waiting)
+                yield from self._received(operator.chunks_until(bound))
                 yield from self._emitted()
-            if calls is not None:
-                calls.end()
-                yield from self._received(calls, 1)
+            yield from self._received(operator.last_chunks())
         finally:
-            if calls is not None:
-                calls.stop()
+            operator.stop()
 
-    def _received(self, calls: TaskCalls, bound: int) -> Iterator[pa.RecordBatch]:
-        for rows in calls.chunks_until(bound):
+    def _received(self, chunks: Iterator[list[Row]]) -> Iterator[pa.RecordBatch]:
+        for rows in chunks:
             for row in rows:
                 self._receive(row)
             yield from self._emitted()
