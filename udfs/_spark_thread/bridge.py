@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, closing, suppress
 from dataclasses import replace
 from math import inf
 from queue import Empty, SimpleQueue
@@ -102,14 +102,11 @@ def enrich(
         Exception: The function's exception, with `on_error="raise"`.
         HangUpError: Spark has closed the connection.
     """
-    operator = TaskOperator(settings, wait_limit)
-    try:
+    with closing(TaskOperator(settings, wait_limit)) as operator:
         for rows in batches:
             operator.send(rows)
             yield from operator.chunks_until(settings.options.bound)
         yield from operator.last_chunks()
-    finally:
-        operator.stop()
 
 
 class TaskOperator:
@@ -131,7 +128,7 @@ class TaskOperator:
         self._wait_limit = wait_limit or WaitLimit()
         self._record = record
         self._clock = TaskClock(stage_of_task())
-        self._log: TaskLog | None = None  # from the first row until the operator is stopped
+        self._log: TaskLog | None = None  # from the first row until the operator is closed
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
         self._writing = Stopwatch()
@@ -190,10 +187,10 @@ class TaskOperator:
             self._runtime.soon(self._inbox.close)
         yield from self.chunks_until(1)
         if self._unfinished:
-            self.stop()
+            self.close()
             yield from self.chunks_until(self._unfinished + 1)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Cancel all calls, and wait until they have unwound."""
         log, self._log = self._log, None
         if log is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -36,18 +37,28 @@ class MemoRows:
         task: How to use the memo.
 
     Attributes:
-        calls: By batch and index of their rows, the calls that have not been received.
         waiting: How many rows wait for the call of another row.
+        writer: Writes answers while it is open.
+        recorder: Passes it the answers of calls.
+
+    Raises:
+        MemoError: The memo cannot be read.
     """
 
     def __init__(self, enrichment: Enrichment, task: MemoTask) -> None:
-        self.calls: dict[tuple[int, int], Call] = {}
+        context = TaskContext.get()
+        self._partition = 0 if context is None else context.partitionId()
+        buckets = range(self._partition, BUCKETS, task.partitions)
+        self._directory = Directory(task.path, task.schema)
+        self._reader = Reader(self._directory, buckets)
+        self._calls: dict[tuple[int, int], Call] = {}  # that have not been received, by batch and index of their rows
         self.waiting = 0
+        self.writer = Writer(self._directory, task.write_every, buckets)
+        self.recorder = Recorder(enrichment, task, self._calls, self.writer)
         self._enrichment = enrichment
         self._settings = enrichment.settings
         self._task = task
         self._conversion = RowConversion(enrichment)
-        self._directory = Directory(task.path, task.schema)
         self._freshness = Freshness.at(time.time(), task.max_age, task.remember_failures_for)
         self._no_answer = Answer(pa.array([None], arrow_type(task.answer)))
         self._known: dict[int, dict[bytes, Answer]] = {}
@@ -62,30 +73,17 @@ class MemoRows:
             MemoError: The memo cannot be read.
             OSError: It cannot be written.
         """
-        context = TaskContext.get()
-        partition = 0 if context is None else context.partitionId()
-        buckets = range(partition, BUCKETS, self._task.partitions)
-        reader = Reader(self._directory, buckets)
-        with Writer(self._directory, self._task.write_every, buckets) as writer:
-            recorder = Recorder(self._enrichment, self._task, self.calls, writer)
-            yield from self._enriched(batches, reader, recorder)
-        if partition == 0:  # one task of each query, and of each micro-batch
-            merge(self._directory)
-
-    def _enriched(
-        self, batches: Iterable[pa.RecordBatch], reader: Reader, recorder: Recorder
-    ) -> Iterator[pa.RecordBatch]:
-        operator = TaskOperator(self._settings, record=recorder.record)
-        try:
+        operator = TaskOperator(self._settings, record=self.recorder.record)
+        with self.writer, closing(operator):
             for batch in batches:
-                operator.send(self.missing(batch, reader))
+                operator.send(self.missing(batch))
                 # Rows that wait for a call count towards the buffer, too
                 bound = max(1, self._settings.options.bound - self.waiting)
                 yield from self._received(operator.chunks_until(bound))
                 yield from self._emitted()
             yield from self._received(operator.last_chunks())
-        finally:
-            operator.stop()
+        if self._partition == 0:  # one task of each query, and of each micro-batch
+            merge(self._directory)
 
     def _received(self, chunks: Iterator[list[Row]]) -> Iterator[pa.RecordBatch]:
         for rows in chunks:
@@ -93,42 +91,42 @@ class MemoRows:
                 self._receive(row)
             yield from self._emitted()
 
-    def missing(self, batch: pa.RecordBatch, reader: Reader) -> list[Row]:
+    def missing(self, batch: pa.RecordBatch) -> list[Row]:
         """The rows of a batch to call the function for. The others are complete, or wait for one of these."""
         *columns, buckets = batch.columns
         rows = self._conversion.read(pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1]))
         pairs = zip(rows, buckets.to_pylist(), strict=True)
-        return [row for row, bucket in pairs if self._needs_call(row, bucket, reader)]
+        return [row for row, bucket in pairs if self._needs_call(row, bucket)]
 
-    def _needs_call(self, row: Row, bucket: int, reader: Reader) -> bool:
+    def _needs_call(self, row: Row, bucket: int) -> bool:
         if row.failure is not None or self._settings.skips(row):
             self._complete(row, self._no_answer)
             return False
         key = key_of(self._task.version, row.inputs)
-        answer = self._known_in(bucket, reader).get(key)
+        answer = self._known_in(bucket).get(key)
         if answer is not None:
             self._complete_without_call(row, answer)
         elif key in self._call_of_key:
             self._call_of_key[key].waiting.append(row)
             self.waiting += 1
         else:
-            self._call_of_key[key] = self.calls[row.batch, row.index] = Call(bucket, key)
+            self._call_of_key[key] = self._calls[row.batch, row.index] = Call(bucket, key)
             return True
         return False
 
-    def _known_in(self, bucket: int, reader: Reader) -> dict[bytes, Answer]:
+    def _known_in(self, bucket: int) -> dict[bytes, Answer]:
         """The answers of a bucket that count, by key."""
         known = self._known.get(bucket)
         if known is None:
             if self._task.in_buckets:  # no row of an earlier bucket follows
                 self._known.clear()
-            table = latest(reader.bucket(bucket), self._freshness)
+            table = latest(self._reader.bucket(bucket), self._freshness)
             known = self._known[bucket] = _by_key(table, self._no_answer.value.type)
         return known
 
     def _receive(self, row: Row) -> None:
         """Complete a row whose call has ended, and those that wait for it. Later rows know the answer."""
-        call = self.calls.pop((row.batch, row.index))
+        call = self._calls.pop((row.batch, row.index))
         answer = call.answer
         assert answer is not None
         self._complete(row, answer)

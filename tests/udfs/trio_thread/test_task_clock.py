@@ -81,7 +81,7 @@ def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: 
     operator = TaskOperator(settings(double, has_metrics=True))
     operator.send(rows([1, 2, 3]))
     finished = [row for chunk in operator.last_chunks() for row in chunk]
-    operator.stop()
+    operator.close()
     [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
     assert (totals.done, times.tasks, times.workers) == (3, 1, 1)
     assert 0 <= times.start <= times.seconds
@@ -96,7 +96,7 @@ def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, ro
     operator = TaskOperator(settings(blocks, has_metrics=True, capacity=8))
     operator.send(batch)
     finished = [row for chunk in operator.last_chunks() for row in chunk]
-    operator.stop()
+    operator.close()
     assert len(finished) == 40
     verdict = verdict_of(*[row.totals for row in finished if row.totals is not None][-1])
     assert verdict.limit == "blocking", verdict
