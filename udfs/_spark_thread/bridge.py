@@ -132,7 +132,7 @@ class TaskOperator:
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
         self._writing = Stopwatch()
-        self._inbox, self._source = trio.open_memory_channel[list[Row]](inf)
+        self._inbox, self._batches = trio.open_memory_channel[list[Row]](inf)
         self._outbox: SimpleQueue[list[Row] | BaseException] = SimpleQueue()
         self._scope = trio.CancelScope()
         self._has_ended = threading.Event()
@@ -274,7 +274,7 @@ class TaskOperator:
                 self._clock.stop()
 
     async def _rows(self) -> AsyncGenerator[Row, None]:
-        async for rows in self._source:
+        async for rows in self._batches:
             self._accepted += len(rows)
             for row in rows:
                 yield row
