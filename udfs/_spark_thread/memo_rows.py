@@ -26,7 +26,7 @@ from .bridge import TaskOperator
 from .conversion import RowConversion
 from .memo_recorder import Answer, Call, Recorder, is_refused
 
-__all__ = ["MemoReading", "MemoRows"]
+__all__ = ["MemoRows", "read_answers"]
 
 
 class MemoRows:
@@ -180,40 +180,35 @@ class MemoRows:
         return repeated, answers.flatten().take(pa.array(places, pa.int64())), max(1, *lengths)
 
 
-class MemoReading:
-    """Reads the answers of a memo that count, bucket by bucket.
+def read_answers(
+    path: str, schema: pa.Schema, freshness: Freshness, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The answers of a memo that count, bucket by bucket.
 
     Args:
         path: The directory.
         schema: The columns of its files.
         freshness: Which answers count.
+        batches: The only column has the numbers of the buckets.
+
+    Raises:
+        MemoError: The memo cannot be read.
     """
-
-    def __init__(self, path: str, schema: pa.Schema, freshness: Freshness) -> None:
-        self._directory = Directory(path, schema)
-        self._freshness = freshness
-
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The answers in the buckets whose numbers are the only column of the batches.
-
-        Raises:
-            MemoError: The memo cannot be read.
-        """
-        reader = Reader(self._directory)
-        for batch in batches:
-            for bucket in batch.column(0).to_pylist():
-                table = latest(reader.bucket(bucket), self._freshness)
-                for part in table.combine_chunks().to_batches():
-                    yield from slices(part)
+    reader = Reader(Directory(path, schema))
+    for batch in batches:
+        for bucket in batch.column(0).to_pylist():
+            table = latest(reader.bucket(bucket), freshness)
+            for part in table.combine_chunks().to_batches():
+                yield from slices(part)
 
 
-def _by_key(table: pa.Table, kind: pa.DataType) -> dict[bytes, Answer]:
+def _by_key(table: pa.Table, answer_type: pa.DataType) -> dict[bytes, Answer]:
     values = table.column("answer").combine_chunks()
     values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
     try:
-        values = values.cast(kind)
+        values = values.cast(answer_type)
     except pa.ArrowTypeError:  # old versions of Arrow do not cast to types in which a field is NOT NULL
-        values = values.view(kind)
+        values = values.view(answer_type)
     errors = table.column("error")
     return {
         key: Answer(values.slice(row, 1), errors[row].as_py() if errors[row].is_valid else None)
