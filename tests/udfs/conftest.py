@@ -99,7 +99,7 @@ def rows() -> Callable[..., list[Row]]:
     return make
 
 
-OF_A_TASK = re.compile(r".*udfs\._trio_thread\.task_operator|trio_asyncio_io (?!shared )")
+OF_A_TASK = re.compile(r".*udfs\._spark_thread\.bridge|trio_asyncio_io (?!shared )")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
@@ -150,7 +150,10 @@ class Directory:
         infos = self._infos()
         replaced = {name for note in infos if note.startswith(_REPLACED) for name in self._replaced_by(note, infos)}
         files = _files(infos)
-        self._refuse_others(files.values())
+        for file in files.values():
+            if file.kind != self.kind:
+                with suppress(FileNotFoundError):  # its query was refused, and removed it
+                    raise MemoError(self._mismatch(contents_of(self._open(file).schema)))
         return {name: file for name, file in files.items() if name not in replaced}
 
     def open(self, file: File, kept_bytes: int = 0) -> OpenFile:
@@ -240,12 +243,6 @@ class Directory:
             infos = self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
             return {info.base_name: info for info in infos}
         return {}
-
-    def _refuse_others(self, files: Iterable[File]) -> None:
-        for file in files:
-            if file.kind != self.kind:
-                with suppress(FileNotFoundError):  # its query was refused, and removed it
-                    raise MemoError(self._mismatch(contents_of(self._open(file).schema)))
 
     def _mismatch(self, found: dict[str, Any]) -> str:
         wanted = contents_of(self.schema)

@@ -127,6 +127,9 @@ class _Log:
         directory: Where to write.
         buckets: The buckets that it may have.
         first: The first answers.
+
+    Attributes:
+        has_new: Whether there are answers that are not on the disk.
     """
 
     def __init__(self, directory: Directory, buckets: range, first: pa.Table) -> None:
@@ -137,7 +140,6 @@ class _Log:
         self._content = bytearray(log_start(self._salt, directory.schema))
         self._descriptor = -1
         self._synced = 0  # bytes that are on the disk
-        self._flushed = 0  # the same, with a frame that only reports this
         self._end = len(self._content)
         self.name = directory.new_log(buckets)
         self.append(first)
@@ -145,12 +147,8 @@ class _Log:
             directory.put(self.name, bytes(self._content))
             self._descriptor = os.open(directory.at(self.name), os.O_WRONLY)
             self._content.clear()
-            self._synced = self._flushed = self._end
-
-    @property
-    def has_new(self) -> bool:
-        """Whether there are answers that are not on the disk."""
-        return self._end > self._flushed
+            self._synced = self._end
+            self.has_new = False
 
     @property
     def is_over(self) -> bool:
@@ -170,13 +168,14 @@ class _Log:
         """Add answers."""
         for batch in answers.combine_chunks().to_batches():
             self._append(batch.serialize())
+        self.has_new = True
 
     def flush(self) -> int:
         """Put all answers on the disk. Returns the number of their bytes."""
         end = self._end
         if self._descriptor >= 0:
             os.fsync(self._descriptor)
-        elif end > self._flushed:
+        elif end > self._synced:
             before, name = self.name, self._directory.new_log(self._buckets)
             self._directory.put(name, bytes(self._content[:end]))
             self.name = name
@@ -185,11 +184,10 @@ class _Log:
 
     def mark(self, synced: int) -> None:
         """Record that so many bytes are on the disk: in the next frame or, if there is none yet, in an empty one."""
-        is_last = self._flushed < synced == self._end
-        self._synced = self._flushed = synced
-        if is_last and self._descriptor >= 0:
+        self._synced = synced
+        self.has_new = self._end > synced
+        if not self.has_new and self._descriptor >= 0:
             self._append(b"")
-            self._flushed = self._end
 
     def close(self) -> None:
         """Release the file."""

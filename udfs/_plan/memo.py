@@ -6,8 +6,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from .._sent.bucket_ids import bucket_ids
 from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
 from .._sent.memo_task import MemoTask
 from .._sent.settings import Settings, check_seconds
-from .._spark_thread.memo_rows import MemoReading, MemoRows
+from .._spark_thread.memo_rows import MemoRows, read_answers
 from .._spark_version import TimeType
 from .row_plan import RowPlan
 from .session import task_slots
@@ -165,9 +166,9 @@ class Memo:
             raise MemoError(f"there is no memo at {self.path}: check the path, or run a query with memo= first")
         schema = directory.schema
         types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
-        reading = MemoReading, self.path, schema, self._freshness()
+        reading = partial(read_answers, self.path, schema, self._freshness())
         buckets = spark.range(0, BUCKETS, 1, calling_partitions(spark))
-        found: DataFrame = buckets.mapInArrow(_named("read_memo", *reading), types)
+        found: DataFrame = buckets.mapInArrow(_in_workers("read_memo", reading), types)
         return found
 
     def _freshness(self) -> Freshness:
@@ -232,7 +233,8 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     if task.in_buckets:
         df = df.sortWithinPartitions(BUCKET, *([PLACE] if mode != "unordered" else []))
     enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
-    enriched = df.mapInArrow(_named(enrichment.settings.function.name, MemoRows, enrichment, task), schema)
+    run = _in_workers(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
+    enriched = df.mapInArrow(run, schema)
     if mode == "ordered":
         enriched = _in_partitions(enriched)
     return enriched if mode == "unordered" else enriched.sortWithinPartitions(PLACE).drop(PLACE)
@@ -374,15 +376,15 @@ def _in_partitions(df: DataFrame) -> DataFrame:
     return df.repartition(_hashed_to(origin, _shuffle_partitions(df.sparkSession)))
 
 
-def _named(name: str, kind: type[MemoRows | MemoReading], *arguments: Any) -> Any:
+def _in_workers(name: str, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
     """The function for `mapInArrow`, which Spark's plan shows under this name."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with traceback_as_note():
-            yield from kind(*arguments).run(batches)
+            yield from run(batches)
 
-    run.__name__ = run.__qualname__ = name
-    return needs_packages(run)
+    named.__name__ = named.__qualname__ = name
+    return needs_packages(named)
 
 
 def _path(given: Any) -> str:

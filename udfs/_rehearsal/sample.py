@@ -20,8 +20,6 @@ from trio_asyncio_io.rehearsal import Sample, record
 
 from .._memo.answers import BUCKETS
 from .._memo.directory import Directory
-from .._memo.reader import Reader
-from .._memo.writer import Writer
 from .._plan.arguments import column_names, make_settings
 from .._plan.memo import BUCKET, Memo, as_memo, calling_partitions, claim, memo_task
 from .._plan.row_plan import RowPlan, plan_rows
@@ -31,7 +29,6 @@ from .._sent.packed_function import pack, parameter_names
 from .._sent.row import Row
 from .._sent.settings import Enrichment
 from .._spark_thread.conversion import RowConversion
-from .._spark_thread.memo_recorder import Recorder
 from .._spark_thread.memo_rows import MemoRows
 
 __all__ = ["Recorded", "Source"]
@@ -190,28 +187,24 @@ class _MemoRows(_Rows):
     def __init__(self, plan: RowPlan, memo: Memo) -> None:
         super().__init__(plan.enrichment)
         task = replace(memo_task(plan, memo, 1), in_buckets=False)
-        directory = Directory(task.path, task.schema)
-        claim(directory)
+        claim(Directory(task.path, task.schema))
         self._rows = MemoRows(plan.enrichment, task)
-        self._reader = Reader(directory)
-        self._writer = Writer(directory, task.write_every, range(BUCKETS))
-        self._recorder = Recorder(plan.enrichment, task, self._rows.calls, self._writer)
         self._thread = ThreadPoolExecutor(1, "udfs rehearse memo")
         self._pending: list[Future[None]] = []
 
     def __enter__(self) -> Self:
-        self._writer.__enter__()
+        self._rows.writer.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._thread.shutdown()
-        self._writer.__exit__(kind, error, None)
+        self._rows.writer.__exit__(kind, error, None)
         for each in self._pending:
             each.result()
 
     def missing(self, drawn: pa.RecordBatch) -> list[Row]:
         """The rows that need a call: one for each key."""
-        found = self._rows.missing(drawn, self._reader)
+        found = self._rows.missing(drawn)
         self.share = (len(found) + self._rows.waiting) / drawn.num_rows
         return found
 
@@ -223,7 +216,7 @@ class _MemoRows(_Rows):
         for row, answer in zip(rows, answers, strict=False):
             if not isinstance(answer, Exception):
                 row.result = answer
-                self._recorder.record([row])
+                self._rows.recorder.record([row])
                 self.remembered += row.failure is None
 
 

@@ -7,21 +7,43 @@ itself. Spark's thread reads the next batch while calls are running, so there is
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Iterator
-from queue import Empty
+import socket
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import AsyncExitStack, aclosing, closing, suppress
+from dataclasses import replace
+from math import inf
+from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
+from typing import Any
+
+import trio
+
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    Results,
+    Snapshot,
+    Statistics,
+    StreamRecord,
+    assign_watermarks,
+    lingering,
+)
+from trio_asyncio_io.embedding import TaskTimes
 
 from .._exceptions import starting_in_user_code
-from .._pyspark_worker import WorkerConnection
+from .._limits.cluster_gates import return_lease
+from .._pyspark_worker import HangUpError, WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
-from .._trio_thread.recorded import Record
+from .._trio_thread.calls import GroupCalls, RowCalls
+from .._trio_thread.hang_up import until_hangup
+from .._trio_thread.runtime import IDLE_SECONDS, Runtime
 from .._trio_thread.task_clock import TaskClock
-from .._trio_thread.task_operator import TaskOperator
 from .task_log import TaskLog, stage_of_task, with_observer_of_task, write_file_of_task
 
-__all__ = ["Budget", "TaskCalls", "enrich"]
+__all__ = ["TaskOperator", "WaitLimit", "enrich"]
+
+Record = Callable[[list[Row]], None]
 
 # No other Arrow batch is read while the batches of the unfinished rows have at least this many bytes.
 BUFFER_BYTES = 128 * 1024 * 1024
@@ -29,8 +51,16 @@ BUFFER_BYTES = 128 * 1024 * 1024
 # Time for cancelled calls to unwind. Spark kills the process after two seconds anyway.
 STOP_SECONDS = 2.0
 
+# A chunk is sent when it has this many rows or its first row is this old. The first chunks are smaller: a chunk does
+# not wait for more rows than all chunks before it had together.
+CHUNK_ROWS = 512
+LINGER_SECONDS = 0.01
 
-class Budget:
+# With metrics, between two reports of the totals while rows come in
+REPORT_SECONDS = 0.1
+
+
+class WaitLimit:
     """How long a task waits for its results, starting now.
 
     Args:
@@ -39,19 +69,19 @@ class Budget:
             the task continues to wait.
     """
 
-    def __init__(self, seconds: float = math.inf, max_unfinished: int = 0) -> None:
+    def __init__(self, seconds: float = inf, max_unfinished: int = 0) -> None:
         self._end = monotonic() + seconds
         self.max_unfinished = max_unfinished
 
     def remaining(self) -> float | None:
         """The remaining seconds, at least 0.0, or None if there is no limit."""
-        return None if self._end == math.inf else max(0.0, self._end - monotonic())
+        return None if self._end == inf else max(0.0, self._end - monotonic())
 
 
 def enrich(
     batches: Iterator[list[Row]],
     settings: Settings,
-    budget: Budget | None = None,
+    wait_limit: WaitLimit | None = None,
 ) -> Generator[list[Row]]:
     """The same rows in chunks, each with its result or its failure.
 
@@ -60,128 +90,250 @@ def enrich(
     Spark's thread of a Python worker, with the calls in the worker's loop. Closing this generator cancels the calls and
     waits until they have unwound.
 
-    When a budget is spent and at most `budget.max_unfinished` rows are unfinished, their calls are cancelled. Rows that
-    are finished by then come out, the others do not. All batches are read in any case.
+    When the time of a limit is over and at most `max_unfinished` rows are unfinished, their calls are cancelled. Rows
+    that are finished by then come out, the others do not. All batches are read in any case.
 
     Args:
         batches: The rows of each Arrow batch.
         settings: The settings of the UDF.
-        budget: None: wait for all rows.
+        wait_limit: None: wait for all rows.
 
     Raises:
         Exception: The function's exception, with `on_error="raise"`.
         HangUpError: Spark has closed the connection.
     """
-    task: TaskCalls | None = None
-    clock = TaskClock(stage_of_task())
-    try:
+    with closing(TaskOperator(settings, wait_limit)) as operator:
         for rows in batches:
-            if rows:
-                task = task or TaskCalls(settings, budget, clock=clock)
-                task.send(rows)
-            if task is not None:
-                yield from task.chunks_until(settings.options.bound)
-        if task is not None:
-            task.end()
-            yield from task.chunks_until(1)
-            yield from task.last_chunks()
-    finally:
-        if task is not None:
-            task.stop()
+            operator.send(rows)
+            yield from operator.chunks_until(settings.options.bound)
+        yield from operator.last_chunks()
 
 
-class TaskCalls:
-    """Spark's end of the operator of one Spark task. `enrich` shows how to use it.
+class TaskOperator:
+    """The operator of one Spark task: the half that Spark's thread uses, and the half that runs in the loop.
+
+    `enrich` shows how to use it. It starts with the first row. From then on, the halves share two queues, `_inbox` for
+    batches and `_outbox` for chunks, and Spark's thread reads what the loop has counted after `_has_ended` is set.
 
     Args:
         settings: The settings of the UDF.
-        budget: When to stop waiting for rows; None: wait for all.
+        wait_limit: When to stop waiting for rows; None: wait for all.
         record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
             out. It also gets those that do not come out, because the calls were stopped or another row failed. What it
             raises fails the task.
-        clock: The clock of the task; None: it begins now.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        budget: Budget | None = None,
-        record: Record | None = None,
-        clock: TaskClock | None = None,
-    ) -> None:
-        self._settings = with_observer_of_task(settings)
-        self._budget = budget or Budget()
+    def __init__(self, settings: Settings, wait_limit: WaitLimit | None = None, record: Record | None = None) -> None:
+        self._settings = settings
+        self._wait_limit = wait_limit or WaitLimit()
+        self._record = record
+        self._clock = TaskClock(stage_of_task())
+        self._log: TaskLog | None = None  # from the first row until the operator is closed
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0
-        self._is_stopped = False
-        self._log = TaskLog(settings.function.name)
-        self._connection = WorkerConnection.of_task()
         self._writing = Stopwatch()
-        self._operator = TaskOperator(
-            self._settings,
-            self._connection.socket,
-            record,
-            lambda: self._writing.seconds,
-            clock or TaskClock(stage_of_task()),
-        )
+        self._inbox, self._batches = trio.open_memory_channel[list[Row]](inf)
+        self._outbox: SimpleQueue[list[Row] | BaseException] = SimpleQueue()
+        self._scope = trio.CancelScope()
+        self._has_ended = threading.Event()
+        self._accepted = 0
+        self._input_ended = False
+        self._report_due = -inf
+        self._statistics = Statistics()
+        self._calls = 0
+        self._times = TaskTimes()
+
+    # Spark's thread
 
     def send(self, rows: list[Row]) -> None:
         """Send the rows of a batch to the loop."""
+        if not rows:
+            return
+        if self._log is None:
+            self._start()
         self._unfinished += len(rows)
         self._nbytes += sum(row.nbytes for row in rows)
-        self._operator.send(rows)
+        self._runtime.soon(lambda: self._inbox.send_nowait(rows))
 
-    def end(self) -> None:
-        """No batch follows."""
-        self._operator.end()
-
-    def stop(self) -> None:
-        """Cancel all calls, and wait until they have unwound."""
-        if not self._is_stopped:
-            self._is_stopped = True
-            operator = self._operator
-            operator.cancel()
-            has_ended = operator.has_ended.wait(STOP_SECONDS)
-            self._log.write(operator.statistics, operator.calls)
-            if has_ended:  # otherwise the recorder may still be in use
-                write_file_of_task(self._settings, operator.times)
+    def _start(self) -> None:
+        self._log = TaskLog(self._settings.function.name)
+        self._settings = with_observer_of_task(self._settings)
+        self._connection = WorkerConnection.of_task()
+        self._runtime = Runtime.current()
+        self._runtime.start(self._run, self._on_death)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
         """The chunks that are ready, and more until fewer than `bound` rows are unfinished.
 
-        After the budget is spent, `max_unfinished` rows may remain unfinished.
+        After the time of the limit, `max_unfinished` rows may remain unfinished.
         """
         while True:
             try:
-                item = self._next(bound)
+                chunk = self._next(bound)
             except Empty:
                 return
-            if isinstance(item, BaseException):
-                raise starting_in_user_code(_fatal(item))
-            if not isinstance(item, list):
-                return
-            self._unfinished -= len(item)
-            self._nbytes -= sum(row.nbytes for row in item)
+            if isinstance(chunk, BaseException):
+                raise starting_in_user_code(_fatal(chunk))
+            self._unfinished -= len(chunk)
+            self._nbytes -= sum(row.nbytes for row in chunk)
             self._writing.start()
-            yield item
+            yield chunk
             self._connection.flush()  # Spark's thread has resumed this generator, so it has written the chunk
             self._writing.stop()
 
     def last_chunks(self) -> Iterator[list[Row]]:
-        """Cancel the unfinished calls; the chunks of rows that were finished before that."""
+        """All other chunks: no batch follows. Cancels the calls that are unfinished when the limit is reached."""
+        if self._log is not None:
+            self._runtime.soon(self._inbox.close)
+        yield from self.chunks_until(1)
         if self._unfinished:
-            self.stop()
+            self.close()
             yield from self.chunks_until(self._unfinished + 1)
 
-    def _next(self, bound: int) -> list[Row] | BaseException | object:
+    def close(self) -> None:
+        """Cancel all calls, and wait until they have unwound."""
+        log, self._log = self._log, None
+        if log is not None:
+            self._runtime.soon(self._scope.cancel)
+            has_ended = self._has_ended.wait(STOP_SECONDS)
+            log.write(self._statistics, self._calls)
+            if has_ended:  # otherwise the recorder may still be in use
+                write_file_of_task(self._settings, self._times)
+
+    def _next(self, bound: int) -> list[Row] | BaseException:
         """The next item from the loop. Raises `Empty` if none is ready and there is no reason to wait."""
-        remaining = self._budget.remaining()
+        remaining = self._wait_limit.remaining()
         if (self._unfinished >= bound or self._nbytes >= BUFFER_BYTES) and remaining != 0.0:
             try:
-                return self._operator.outbox.get(timeout=remaining)
+                return self._outbox.get(timeout=remaining)
             except Empty:
                 pass
-        return self._operator.outbox.get(block=self._unfinished >= max(bound, self._budget.max_unfinished + 1))
+        return self._outbox.get(block=self._unfinished >= max(bound, self._wait_limit.max_unfinished + 1))
+
+    # The loop
+
+    async def _run(self) -> None:
+        """Run the operator from the first row to the last, and watch Spark's connection."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                if self._connection.socket is not None:
+                    nursery.start_soon(self._watch, self._connection.socket)
+                try:
+                    await self._operate()
+                except trio.Cancelled:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is raised in Spark's thread
+                    self._outbox.put(error)
+                nursery.cancel_scope.cancel()
+        self._has_ended.set()
+
+    def _on_death(self, error: BaseException) -> None:
+        self._outbox.put(error)
+        self._has_ended.set()
+
+    async def _watch(self, connection: socket.socket) -> None:
+        await until_hangup(connection)
+        self._outbox.put(HangUpError("Spark has closed the connection to this worker"))
+        self._scope.cancel()
+
+    async def _operate(self) -> None:
+        settings = self._settings
+        async with AsyncExitStack() as stack:
+            for limit in settings.limits:
+                stack.push_async_callback(return_lease, limit)
+            function = await stack.enter_async_context(self._runtime.opened(settings.function, settings.open_timeout))
+            on_timeout = None
+            if settings.on_timeout is not None:
+                opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
+                on_timeout = await stack.enter_async_context(opened)
+            calls = (RowCalls if settings.options.group is None else GroupCalls)(function, on_timeout, settings)
+            source: Any = await stack.enter_async_context(aclosing(self._rows()))
+            if settings.delay is not None:
+                marked: Any = assign_watermarks(
+                    source, timestamp=lambda row: row.event_time, max_out_of_orderness=settings.delay
+                )
+                source = await stack.enter_async_context(aclosing(marked))
+            operator = self._operator = AsyncWaitOperator[Row, Row](calls, source=source, **calls.options())
+            try:
+                async with operator:
+                    self._clock.accept_rows()
+                    # Not before: a context variable of the operator's block would cost each row time
+                    stack.enter_context(lingering(IDLE_SECONDS))
+                    await self._send_chunks(operator.output)
+            except trio.Cancelled:
+                if rows := await self._recorded(_done_rows(operator.snapshot())):
+                    self._outbox.put(rows)
+                raise
+            except Exception:
+                await self._recorded(_done_rows(operator.snapshot()))
+                raise
+            finally:
+                self._statistics = operator.statistics()
+                self._calls = calls.made
+                self._times = self._clock.times()
+                self._clock.stop()
+
+    async def _rows(self) -> AsyncGenerator[Row, None]:
+        async for rows in self._batches:
+            self._accepted += len(rows)
+            for row in rows:
+                yield row
+        self._input_ended = True
+        self._clock.drain(lambda: self._accepted - self._operator.totals().done, self._settings.options.capacity)
+
+    async def _send_chunks(self, results: Results[Any]) -> None:
+        """Receive all results and send their rows in chunks. When cancelled, send the rows received so far."""
+        received = 0
+        with suppress(trio.EndOfChannel):
+            while True:
+                chunk = await self._receive(results, CHUNK_ROWS)
+                try:
+                    with trio.move_on_after(LINGER_SECONDS):
+                        while len(chunk) < min(received, CHUNK_ROWS):
+                            chunk += await self._receive(results, CHUNK_ROWS - len(chunk))
+                finally:
+                    if rows := _rows_in(chunk):
+                        self._report_totals(rows[0])
+                        self._outbox.put(rows)
+                received += len(chunk)
+
+    async def _receive(self, results: Results[Any], limit: int) -> list[Any]:
+        """Wait for a result, and return it with those that are ready by then, after they have been recorded.
+
+        Group commit: the results that arrive while these are recorded are recorded together by the next call.
+        """
+        received = [await results.receive()]
+        with suppress(trio.WouldBlock, trio.EndOfChannel):
+            while len(received) < limit:
+                received.append(results.receive_nowait())
+        return await self._recorded(received)
+
+    async def _recorded(self, rows: list[Any]) -> list[Any]:
+        """The rows, recorded to the end, even in a cancelled scope."""
+        if rows and self._record is not None:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self._record, rows)
+        return rows
+
+    def _report_totals(self, row: Row) -> None:
+        """With metrics, add the totals to the first row of a chunk, if they are due."""
+        if self._settings.has_metrics and (self._input_ended or trio.current_time() >= self._report_due):
+            self._report_due = trio.current_time() + REPORT_SECONDS
+            totals, written = self._operator.totals(), self._writing.seconds
+            totals = replace(totals, consumer=written, withheld=min(written, totals.source))
+            row.totals = totals, self._clock.times()
+
+
+def _done_rows(snapshot: Snapshot) -> list[Row]:
+    """The rows with a result that were not received, so that their calls are not repeated."""
+    return [row for element in snapshot.elements for row in element.results or ()]
+
+
+def _rows_in(chunk: list[Any]) -> list[Row]:
+    """The rows without watermarks and timestamps."""
+    if all(isinstance(item, Row) for item in chunk):
+        return chunk
+    return [item.value for item in chunk if isinstance(item, StreamRecord)]
 
 
 def _fatal(error: BaseException) -> BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +22,11 @@ from .._sent.memo_task import MemoTask
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
 from .batches import ranges, slices
-from .bridge import TaskCalls
+from .bridge import TaskOperator
 from .conversion import RowConversion
 from .memo_recorder import Answer, Call, Recorder, is_refused
 
-__all__ = ["MemoReading", "MemoRows"]
+__all__ = ["MemoRows", "read_answers"]
 
 
 class MemoRows:
@@ -36,18 +37,28 @@ class MemoRows:
         task: How to use the memo.
 
     Attributes:
-        calls: By batch and index of their rows, the calls that have not been received.
         waiting: How many rows wait for the call of another row.
+        writer: Writes answers while it is open.
+        recorder: Passes it the answers of calls.
+
+    Raises:
+        MemoError: The memo cannot be read.
     """
 
     def __init__(self, enrichment: Enrichment, task: MemoTask) -> None:
-        self.calls: dict[tuple[int, int], Call] = {}
+        context = TaskContext.get()
+        self._partition = 0 if context is None else context.partitionId()
+        buckets = range(self._partition, BUCKETS, task.partitions)
+        self._directory = Directory(task.path, task.schema)
+        self._reader = Reader(self._directory, buckets)
+        self._calls: dict[tuple[int, int], Call] = {}  # that have not been received, by batch and index of their rows
         self.waiting = 0
+        self.writer = Writer(self._directory, task.write_every, buckets)
+        self.recorder = Recorder(enrichment, task, self._calls, self.writer)
         self._enrichment = enrichment
         self._settings = enrichment.settings
         self._task = task
         self._conversion = RowConversion(enrichment)
-        self._directory = Directory(task.path, task.schema)
         self._freshness = Freshness.at(time.time(), task.max_age, task.remember_failures_for)
         self._no_answer = Answer(pa.array([None], arrow_type(task.answer)))
         self._known: dict[int, dict[bytes, Answer]] = {}
@@ -62,78 +73,60 @@ class MemoRows:
             MemoError: The memo cannot be read.
             OSError: It cannot be written.
         """
-        context = TaskContext.get()
-        partition = 0 if context is None else context.partitionId()
-        buckets = range(partition, BUCKETS, self._task.partitions)
-        reader = Reader(self._directory, buckets)
-        with Writer(self._directory, self._task.write_every, buckets) as writer:
-            recorder = Recorder(self._enrichment, self._task, self.calls, writer)
-            yield from self._enriched(batches, reader, recorder)
-        if partition == 0:  # one task of each query, and of each micro-batch
+        operator = TaskOperator(self._settings, record=self.recorder.record)
+        with self.writer, closing(operator):
+            for batch in batches:
+                operator.send(self.missing(batch))
+                # Rows that wait for a call count towards the buffer, too
+                bound = max(1, self._settings.options.bound - self.waiting)
+                yield from self._received(operator.chunks_until(bound))
+                yield from self._emitted()
+            yield from self._received(operator.last_chunks())
+        if self._partition == 0:  # one task of each query, and of each micro-batch
             merge(self._directory)
 
-    def _enriched(
-        self, batches: Iterable[pa.RecordBatch], reader: Reader, recorder: Recorder
-    ) -> Iterator[pa.RecordBatch]:
-        calls: TaskCalls | None = None
-        try:
-            for batch in batches:
-                if rows := self.missing(batch, reader):
-                    calls = calls or TaskCalls(self._settings, record=recorder.record)
-                    calls.send(rows)
-                if calls is not None:
-                    # Rows that wait for a call count towards the buffer, too
-                    yield from self._received(calls, max(1, self._settings.options.bound - self.waiting))
-                yield from self._emitted()
-            if calls is not None:
-                calls.end()
-                yield from self._received(calls, 1)
-        finally:
-            if calls is not None:
-                calls.stop()
-
-    def _received(self, calls: TaskCalls, bound: int) -> Iterator[pa.RecordBatch]:
-        for rows in calls.chunks_until(bound):
+    def _received(self, chunks: Iterator[list[Row]]) -> Iterator[pa.RecordBatch]:
+        for rows in chunks:
             for row in rows:
                 self._receive(row)
             yield from self._emitted()
 
-    def missing(self, batch: pa.RecordBatch, reader: Reader) -> list[Row]:
+    def missing(self, batch: pa.RecordBatch) -> list[Row]:
         """The rows of a batch to call the function for. The others are complete, or wait for one of these."""
         *columns, buckets = batch.columns
         rows = self._conversion.read(pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1]))
         pairs = zip(rows, buckets.to_pylist(), strict=True)
-        return [row for row, bucket in pairs if self._needs_call(row, bucket, reader)]
+        return [row for row, bucket in pairs if self._needs_call(row, bucket)]
 
-    def _needs_call(self, row: Row, bucket: int, reader: Reader) -> bool:
+    def _needs_call(self, row: Row, bucket: int) -> bool:
         if row.failure is not None or self._settings.skips(row):
             self._complete(row, self._no_answer)
             return False
         key = key_of(self._task.version, row.inputs)
-        answer = self._known_in(bucket, reader).get(key)
+        answer = self._known_in(bucket).get(key)
         if answer is not None:
             self._complete_without_call(row, answer)
         elif key in self._call_of_key:
             self._call_of_key[key].waiting.append(row)
             self.waiting += 1
         else:
-            self._call_of_key[key] = self.calls[row.batch, row.index] = Call(bucket, key)
+            self._call_of_key[key] = self._calls[row.batch, row.index] = Call(bucket, key)
             return True
         return False
 
-    def _known_in(self, bucket: int, reader: Reader) -> dict[bytes, Answer]:
+    def _known_in(self, bucket: int) -> dict[bytes, Answer]:
         """The answers of a bucket that count, by key."""
         known = self._known.get(bucket)
         if known is None:
             if self._task.in_buckets:  # no row of an earlier bucket follows
                 self._known.clear()
-            table = latest(reader.bucket(bucket), self._freshness)
+            table = latest(self._reader.bucket(bucket), self._freshness)
             known = self._known[bucket] = _by_key(table, self._no_answer.value.type)
         return known
 
     def _receive(self, row: Row) -> None:
         """Complete a row whose call has ended, and those that wait for it. Later rows know the answer."""
-        call = self.calls.pop((row.batch, row.index))
+        call = self._calls.pop((row.batch, row.index))
         answer = call.answer
         assert answer is not None
         self._complete(row, answer)
@@ -168,10 +161,8 @@ class MemoRows:
         for start, end in ranges([answer.value.nbytes for _, answer in completed]):
             rows = [row for row, _ in completed[start:end]]
             answers = pa.concat_arrays([answer.value for _, answer in completed[start:end]])
-            if self._enrichment.flatten:
-                yield from self._conversion.enriched(*self._exploded(rows, answers))
-            else:
-                yield from self._conversion.enriched(rows, answers)
+            written = self._exploded(rows, answers) if self._enrichment.flatten else (rows, answers)
+            yield from self._conversion.enriched(*written)
             self._conversion.release(rows)
 
     def _exploded(self, rows: Sequence[Row], answers: pa.Array) -> tuple[list[Row], pa.Array, int]:
@@ -189,40 +180,35 @@ class MemoRows:
         return repeated, answers.flatten().take(pa.array(places, pa.int64())), max(1, *lengths)
 
 
-class MemoReading:
-    """Reads the answers of a memo that count, bucket by bucket.
+def read_answers(
+    path: str, schema: pa.Schema, freshness: Freshness, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The answers of a memo that count, bucket by bucket.
 
     Args:
         path: The directory.
         schema: The columns of its files.
         freshness: Which answers count.
+        batches: The only column has the numbers of the buckets.
+
+    Raises:
+        MemoError: The memo cannot be read.
     """
-
-    def __init__(self, path: str, schema: pa.Schema, freshness: Freshness) -> None:
-        self._directory = Directory(path, schema)
-        self._freshness = freshness
-
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The answers in the buckets whose numbers are the only column of the batches.
-
-        Raises:
-            MemoError: The memo cannot be read.
-        """
-        reader = Reader(self._directory)
-        for batch in batches:
-            for bucket in batch.column(0).to_pylist():
-                table = latest(reader.bucket(bucket), self._freshness)
-                for part in table.combine_chunks().to_batches():
-                    yield from slices(part)
+    reader = Reader(Directory(path, schema))
+    for batch in batches:
+        for bucket in batch.column(0).to_pylist():
+            table = latest(reader.bucket(bucket), freshness)
+            for part in table.combine_chunks().to_batches():
+                yield from slices(part)
 
 
-def _by_key(table: pa.Table, kind: pa.DataType) -> dict[bytes, Answer]:
+def _by_key(table: pa.Table, answer_type: pa.DataType) -> dict[bytes, Answer]:
     values = table.column("answer").combine_chunks()
     values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
     try:
-        values = values.cast(kind)
+        values = values.cast(answer_type)
     except pa.ArrowTypeError:  # old versions of Arrow do not cast to types in which a field is NOT NULL
-        values = values.view(kind)
+        values = values.view(answer_type)
     errors = table.column("error")
     return {
         key: Answer(values.slice(row, 1), errors[row].as_py() if errors[row].is_valid else None)

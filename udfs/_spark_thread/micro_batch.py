@@ -28,7 +28,7 @@ from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
 from .._spark_version import STATE_PARTITIONS
 from .batches import slices
-from .bridge import Budget, enrich
+from .bridge import WaitLimit, enrich
 from .conversion import RowConversion
 
 __all__ = ["PAYLOAD", "Buckets", "CarryingProcessor", "partitions_of_query", "unpacked"]
@@ -225,7 +225,7 @@ class MicroBatch:
 
     def __init__(self, enrichment: Enrichment, carry_over: CarryOver, now: int) -> None:
         self._settings = enrichment.settings
-        self._budget = Budget(carry_over.budget, carry_over.max_rows)
+        self._wait_limit = WaitLimit(carry_over.budget, carry_over.max_rows)
         self._conversion = RowConversion(enrichment)
         self._max_age = carry_over.max_age
         self._now = now
@@ -240,7 +240,7 @@ class MicroBatch:
             CarriedTooLongError: A row is too old, and `on_error` is "raise".
             Exception: As in `enrich`.
         """
-        for finished in enrich(map(self._read, batches), self._settings, self._budget):
+        for finished in enrich(map(self._read, batches), self._settings, self._wait_limit):
             yield from self._write(finished)
         if self._failed:
             yield from self._write(self._failed)

@@ -1,1 +1,1 @@
-"""Code that runs in the Trio thread of a Python worker, and `bridge`, its only entry point."""
+"""Code that runs in the Trio thread of a Python worker. Only `_spark_thread.bridge` starts it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import getmembers, isfunction
@@ -79,15 +79,13 @@ class Calls(AsyncFunction[Any, Any]):
             return (row,)
         return None
 
-    def _begin(self, rows: Iterable[Row]) -> None:
-        """A call for these rows follows."""
+    def _called(self, rows: Sequence[Row], inputs: Sequence[Any]) -> Awaitable[Any]:
+        """Begin the call for these rows. Returns what to wait for."""
         self.made += 1
         for row in rows:
             row.attempts += 1
             if self._measures_time and row.started is None:
                 row.started = trio.current_time()
-
-    def _called(self, rows: Sequence[Row], inputs: Sequence[Any]) -> Awaitable[Any]:
         return self._call_with_usage(rows, inputs) if self._has_usage else self._call(*inputs)
 
     async def _call_with_usage(self, rows: Sequence[Row], inputs: Sequence[Any]) -> Any:
@@ -133,9 +131,7 @@ class RowCalls(Calls):
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        rows = (row,)
-        self._begin(rows)
-        return self._ended(row, await self._called(rows, row.inputs))
+        return self._ended(row, await self._called((row,), row.inputs))
 
 
 class GroupCalls(Calls):
@@ -143,7 +139,6 @@ class GroupCalls(Calls):
 
     async def invoke(self, rows: list[Row]) -> Any:
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
-        self._begin(rows)
         columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
         results = _as_list(await self._called(rows, columns))
         if not isinstance(results, list | tuple) or len(results) != len(rows):

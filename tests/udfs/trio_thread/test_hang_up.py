@@ -11,8 +11,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-import udfs._trio_thread.task_operator
-from udfs._trio_thread.task_operator import until_hangup
+import udfs._trio_thread.hang_up
+from udfs._trio_thread.hang_up import until_hangup
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ async def test_a_hang_up_is_reported_with_and_without_unread_data(
     ours, sparks = pair
     sparks.send(unread)
     sparks.close()
-    assert await heard(ours, udfs._trio_thread.task_operator.POLL_SECONDS)
+    assert await heard(ours, udfs._trio_thread.hang_up.POLL_SECONDS)
 
 
 async def test_a_half_closed_connection_is_reported(pair: Any, autojump_clock: MockClock) -> None:
     ours, sparks = pair
     sparks.shutdown(socket.SHUT_WR)
-    assert await heard(ours, udfs._trio_thread.task_operator.POLL_SECONDS)
+    assert await heard(ours, udfs._trio_thread.hang_up.POLL_SECONDS)
 
 
 async def test_a_hang_up_is_reported_at_once_or_at_the_next_poll(pair: Any, autojump_clock: MockClock) -> None:

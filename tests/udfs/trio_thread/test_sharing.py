@@ -13,8 +13,8 @@ import trio
 from tests.support import PATIENCE
 from udfs import shared
 from udfs._sent.packed_function import pack
+from udfs._spark_thread import bridge
 from udfs._spark_thread.bridge import enrich
-from udfs._trio_thread import task_operator
 
 
 class Lines:
@@ -72,7 +72,7 @@ def test_two_functions_and_a_handler_use_one_resource_which_stays_open_between_t
 def test_it_is_closed_a_while_after_the_last_task(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_operator, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(bridge, "IDLE_SECONDS", 0.01)
     lines = Lines()
     assert run_task(settings(user_of(shared("sharing 2", lines.line), 2))) == [2, 4, 6]
     assert lines.is_closed.wait(PATIENCE)

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncWaitOperator
 from udfs._plan.metrics import verdict_of
-from udfs._spark_thread.bridge import TaskCalls
+from udfs._spark_thread.bridge import TaskOperator
 from udfs._trio_thread import task_clock
 from udfs._trio_thread.task_clock import TaskClock
 
@@ -78,11 +78,10 @@ def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: 
     async def double(value: int) -> int:
         return 2 * value
 
-    calls = TaskCalls(settings(double, has_metrics=True))
-    calls.send(rows([1, 2, 3]))
-    calls.end()
-    finished = [row for chunk in calls.chunks_until(1) for row in chunk]
-    calls.stop()
+    operator = TaskOperator(settings(double, has_metrics=True))
+    operator.send(rows([1, 2, 3]))
+    finished = [row for chunk in operator.last_chunks() for row in chunk]
+    operator.close()
     [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
     assert (totals.done, times.tasks, times.workers) == (3, 1, 1)
     assert 0 <= times.start <= times.seconds
@@ -94,11 +93,10 @@ def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, ro
         return value
 
     batch = rows(list(range(40)))
-    calls = TaskCalls(settings(blocks, has_metrics=True, capacity=8))
-    calls.send(batch)
-    calls.end()
-    finished = [row for chunk in calls.chunks_until(1) for row in chunk]
-    calls.stop()
+    operator = TaskOperator(settings(blocks, has_metrics=True, capacity=8))
+    operator.send(batch)
+    finished = [row for chunk in operator.last_chunks() for row in chunk]
+    operator.close()
     assert len(finished) == 40
     verdict = verdict_of(*[row.totals for row in finished if row.totals is not None][-1])
     assert verdict.limit == "blocking", verdict

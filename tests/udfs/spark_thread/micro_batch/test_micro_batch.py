@@ -15,7 +15,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from udfs import CarriedTooLongError, CarryOver
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread import micro_batch
-from udfs._spark_thread.bridge import Budget
+from udfs._spark_thread.bridge import WaitLimit
 from udfs._spark_thread.micro_batch import CarriedRows, MicroBatch, QueryOrigin
 
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
@@ -28,7 +28,7 @@ def batch(*numbers: int, **more: Any) -> pa.RecordBatch:
 @pytest.fixture(autouse=True)
 def _the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits for a budget: `max_rows` sets how many rows stay unfinished."""
-    monkeypatch.setattr(micro_batch, "Budget", lambda _, max_unfinished: Budget(0.0, max_unfinished))
+    monkeypatch.setattr(micro_batch, "WaitLimit", lambda _, max_unfinished: WaitLimit(0.0, max_unfinished))
 
 
 @pytest.fixture

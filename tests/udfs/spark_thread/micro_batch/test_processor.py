@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 import udfs._spark_thread.micro_batch
 from udfs import CarryOver
 from udfs._sent.settings import Enrichment
-from udfs._spark_thread.bridge import Budget
+from udfs._spark_thread.bridge import WaitLimit
 from udfs._spark_thread.micro_batch import CarryingProcessor, from_payload, to_payload, unpacked
 
 TYPES = {"bigint": T.LongType(), "int": T.IntegerType(), "string": T.StringType()}
@@ -101,8 +101,8 @@ def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query
     def make(
         function: Any, *, columns: str = "n bigint", partitions: int = 2, max_rows: int = 2, mode: str = "unordered"
     ) -> Query:
-        budget = lambda _, unfinished: Budget(0.0 if function.hangs else 30.0, unfinished)  # noqa: E731 - it is short
-        monkeypatch.setattr(udfs._spark_thread.micro_batch, "Budget", budget)
+        budget = lambda _, unfinished: WaitLimit(0.0 if function.hangs else 30.0, unfinished)  # noqa: E731 - it is short
+        monkeypatch.setattr(udfs._spark_thread.micro_batch, "WaitLimit", budget)
         key = (0,) if mode == "keyed" else ()
         enrichment = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
         fields = [each.split(" ") for each in columns.split(", ")]
