@@ -7,9 +7,8 @@ A worker makes one attempt at a time, under the element's deadline. If the last 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import isawaitable
 from math import inf
-from types import CoroutineType, TracebackType
+from types import TracebackType
 from typing import Any, Self, TypeAlias, cast
 
 import trio
@@ -23,7 +22,7 @@ from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
-from ._function import awaitable_from
+from ._function import awaitable_from, checked_awaitable
 from ._gates import Gates
 from ._tasks import awaited, interruptible
 
@@ -205,10 +204,7 @@ class _Limit:
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     def call(entry: Entry) -> Awaitable[Any]:
         entry.attempts += 1
-        awaitable = invoke(entry.value)  # `awaitable_from` without its call
-        if type(awaitable) is not CoroutineType and not isawaitable(awaitable):
-            raise NotAsyncError.for_result(invoke, awaitable)
-        return awaitable
+        return checked_awaitable(invoke, invoke(entry.value))
 
     return call
 

@@ -18,6 +18,7 @@ __all__ = [
     "Wrapper",
     "as_function",
     "awaitable_from",
+    "checked_awaitable",
     "innermost",
     "is_async",
     "known_of",
@@ -130,12 +131,16 @@ def known_of(function: Any) -> Callable[[Any], Sequence[Any] | None] | None:
 
 
 def awaitable_from(function: Any, *arguments: Any) -> Any:
-    """Call the function and return its awaitable.
+    """Call the function and return its awaitable. Raises the same error as `checked_awaitable`."""
+    return checked_awaitable(function, function(*arguments))
+
+
+def checked_awaitable(function: Any, result: Any) -> Awaitable[Any]:
+    """What the function has returned, if it can be awaited.
 
     Raises:
-        NotAsyncError: The result cannot be awaited. The message explains how to adapt the function.
+        NotAsyncError: It cannot. The message explains how to adapt the function.
     """
-    result = function(*arguments)
     if type(result) is not CoroutineType and not isawaitable(result):
         raise NotAsyncError.for_result(function, result)
     return result
