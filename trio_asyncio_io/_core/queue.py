@@ -115,9 +115,9 @@ class Order(ABC):
     def entries(self) -> list[Entry]:
         """The entries held, in arrival order."""
 
+    @abstractmethod
     def is_empty(self) -> bool:
         """Whether neither a record nor a watermark is held."""
-        return not self.entries()
 
     def may_start(self, entry: Entry) -> bool:  # noqa: ARG002 - the order by keys needs it
         """Whether the invocation of a new record may start now."""
@@ -129,11 +129,7 @@ class Order(ABC):
 
 
 class InputOrder(Order):
-    """Entries leave in the order in which they arrived ("ordered").
-
-    Invariant: only the oldest entry may be emitted, once it is completed. A watermark is completed from the start and
-    waits for its place like a record (Flink's `OrderedStreamElementQueue`).
-    """
+    """Entries leave in the order in which they arrived ("ordered"). See `queues.OrderedStreamElementQueue`."""
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
@@ -207,11 +203,10 @@ class SegmentEntry(Entry):
 
 
 class CompletionOrder(Order):
-    """Records leave in the order in which they were completed, but never across a watermark ("unordered").
+    """Records leave in completion order within a segment ("unordered"). See `queues.UnorderedStreamElementQueue`.
 
-    Invariant: segments are in arrival order, and a watermark begins a segment. Only the first segment emits. It is
-    removed when it is empty and another one follows. So records of one segment may overtake each other, and nothing
-    else may (Flink's `UnorderedStreamElementQueue`).
+    Invariant: segments are in arrival order. Only the first one emits; it is removed when it is empty and another one
+    follows.
     """
 
     def __init__(self) -> None:
@@ -285,14 +280,10 @@ class _KeyedEntry(SegmentEntry):
 
 
 class KeyOrder(CompletionOrder):
-    """The records of one key start, and leave, in the order in which they arrived ("keyed").
+    """The records of one key start, and leave, in input order ("keyed"). See `queues.KeyedStreamElementQueue`.
 
-    Invariant: the unfinished records of a key form a lane, and only the first of a lane may be running. So the records
-    of one key complete one after another, and completion order within a segment is input order per key. Watermarks are
-    walls, as in `CompletionOrder` (Flink's keyed ordering, FLIP-519).
-
-    A record that waits in its lane has a place in the buffer, but no slot. A hot key slows down only itself, as long as
-    the buffer has room for the other keys.
+    Invariant: the entries of a key form a lane. `is_head` is true for the first unfinished one and those before it, so
+    at most one record of a key runs.
 
     Args:
         key: value -> hashable. Records with equal keys keep their order.
