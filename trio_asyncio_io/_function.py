@@ -135,7 +135,7 @@ def awaitable_from(function: Any, *arguments: Any) -> Any:
     return checked_awaitable(function, function(*arguments))
 
 
-def checked_awaitable(function: Any, result: Any) -> Any:
+def checked_awaitable(function: Any, result: Any) -> Awaitable[Any]:
     """What the function has returned, if it can be awaited.
 
     Raises:
