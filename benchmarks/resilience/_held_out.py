@@ -101,6 +101,5 @@ EXPERIMENTS = [
             "failsafe-go": partial(_knees, lambda start: FailsafeLimit(start, 100)),
             "a fixed 100": partial(_knees, lambda start: None),
         },
-        without="a fixed 100",
     ),
 ]

@@ -9,7 +9,6 @@ from .._page import table
 from .._report import Report
 from ._experiments import EXPERIMENTS
 from ._plots import draw
-from ._summary import summary
 from .rivals import RIVALS
 
 __all__ = ["text_of", "write_page"]
@@ -24,8 +23,8 @@ command that writes this page:
 
     python -m benchmarks resilience --json docs/design/resilience.json --page docs/design/resilience.md
 
-[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold every criterion: short forms of the
-experiments in each run, and these in `just thorough`.
+[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold this project to criteria for these
+numbers (`benchmarks/resilience`): short forms of the experiments in each run, and these in `just thorough`.
 """
 OTHERS = """
 ## The other algorithms
@@ -58,10 +57,9 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
     yield HEAD.rstrip()
     if report.is_quick:
         yield from ("", QUICK)
-    yield from ("", "## All criteria", "")
-    yield from _texts(summary(report))
     yield OTHERS
-    yield from _texts([["name", "algorithm"], ["backoff only", WITHOUT], *([*each] for each in RIVALS.items())])
+    rows = [["name", "algorithm"], ["backoff only", WITHOUT], *([*each] for each in RIVALS.items())]
+    yield from (line.replace("---:", "---") for line in table(rows))
     for section in report.sections:
         experiment = EXPERIMENTS[section.name]
         yield from ("", f"## {experiment.title}", "", f"{experiment.setting}.", "")
@@ -69,8 +67,3 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
             yield from (f"![{experiment.title}: {experiment.y_label}]({stem}-{section.name}.svg)", "")
         yield from (experiment.reading, "")
         yield from table(section.cells())
-
-
-def _texts(rows: list[list[str]]) -> Iterator[str]:
-    """A table with all columns aligned to the left."""
-    return (line.replace("---:", "---") for line in table(rows))

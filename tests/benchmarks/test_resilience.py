@@ -18,7 +18,6 @@ from benchmarks.resilience._experiments import EXPERIMENTS
 from benchmarks.resilience._page import text_of
 from benchmarks.resilience._run import simulate
 from benchmarks.resilience._services import RateCappedService
-from benchmarks.resilience._summary import summary
 from benchmarks.resilience.rivals import AimdRate, ClientThrottling, FailsafeLimit, Gradient2Limit
 from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Outcome, RateLimit
 
@@ -118,20 +117,6 @@ def test_a_report_has_one_line_for_each_line_of_a_table_and_for_each_series(tmp_
     assert '"ours": [[0.0, 1.0], [1.0, 2.0]]\n' in text
     assert sum('"values"' in line for line in text.splitlines()) == 2
     assert Report.read(tmp_path / "report.json") == report
-
-
-def test_the_summary_has_each_criterion_with_the_best_of_the_others() -> None:
-    experiment = EXPERIMENTS["far"]
-    lines = [
-        Line(name, {"after 20 s": value, "over all": 1.0})
-        for name, value in zip(experiment.contenders, (0.5, 0.2, 0.3, 0.9), strict=True)
-    ]
-    section = Section(experiment.title, "", experiment.formats, lines, "far")
-    first, second = summary(Report(is_quick=False, sections=[section]))[1:]
-    assert first[0] == "[A service that is only far away](#a-service-that-is-only-far-away)"
-    assert first[1:4] == ["after 20 s, AdaptiveCapacity", "at least 95.0%", "50.0% (**not met**)"]
-    assert first[4:] == ["90.0%", "30.0% (failsafe-go)"]
-    assert second[:2] == ["", "over all, AdaptiveCapacity"]
 
 
 def test_aimd_cuts_the_rate_and_adds_one_call_per_second_each_second() -> None:
