@@ -14,5 +14,4 @@
 #     _experiment                          an experiment and its criteria
 #     _gates  _leases                      the gates of all tasks
 #     _counting                            counts of instants
-#     rivals/                              published algorithms, written anew for comparison
 #     _run  _services                      the operator in front of a service, on a virtual clock

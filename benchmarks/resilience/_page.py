@@ -9,7 +9,6 @@ from .._page import table
 from .._report import Report
 from ._experiments import EXPERIMENTS
 from ._plots import draw
-from .rivals import RIVALS
 
 __all__ = ["text_of", "write_page"]
 
@@ -29,10 +28,19 @@ numbers (`benchmarks/resilience`): short forms of the experiments in each run, a
 OTHERS = """
 ## The other algorithms
 
-They are written anew from their publications, in `benchmarks/resilience/rivals`. Take their numbers as orders of
+The last four were written anew from their publications, in `benchmarks/resilience/rivals` of commit b263e386, and run
+in front of the same services. The code is gone since, and `resilience.json` keeps their numbers: take them as orders of
 magnitude.
 """
-WITHOUT = "no gate: all slots, and retries with exponential backoff and full jitter, from 0.1 to 10 s"
+# By the name of their lines
+ALGORITHMS = {
+    "backoff only": "no gate: all slots, and retries with exponential backoff and full jitter, from 0.1 to 10 s",
+    "a fixed share": "`RateLimit` with the service's rate, divided by the number of tasks",
+    "AIMD": "a rate that falls to 0.7 x after a refusal, and rises by 1 per second each second (Chiu and Jain, 1989)",
+    "client-side throttling": "a client refuses its own calls, with K = 2 (Site Reliability Engineering, chapter 21)",
+    "Gradient2": "a limit of calls at once that follows the gradient of the latency (Netflix concurrency-limits)",
+    "failsafe-go": "its adaptive limiter: thresholds of TCP Vegas, and correlations of latency and throughput",
+}
 QUICK = "**This was a quick run**, only to check that everything works. Its numbers are rough."
 
 
@@ -58,7 +66,7 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
     if report.is_quick:
         yield from ("", QUICK)
     yield OTHERS
-    rows = [["name", "algorithm"], ["backoff only", WITHOUT], *([*each] for each in RIVALS.items())]
+    rows = [["name", "algorithm"], *([*each] for each in ALGORITHMS.items())]
     yield from (line.replace("---:", "---") for line in table(rows))
     for section in report.sections:
         experiment = EXPERIMENTS[section.name]
