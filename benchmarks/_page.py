@@ -17,7 +17,6 @@ HEAD = """\
 The cost of an element, the share of the highest possible throughput, and how both scale, compared with alternatives.
 The benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run.
 
-    .ci/just bench-setup                                 # the peers; heavy ones in environments of their own
     .ci/just bench --json docs/design/benchmarks.json --page docs/design/benchmarks.md \\
         --fill README.md $(grep -rl --include='*.md' figure: docs)
     .ci/just bench --quick                               # about five minutes, for rough figures
@@ -28,8 +27,11 @@ A peer that is not installed has a line without numbers. Contenders are measured
 round, and ratios are taken within a round, so that a disturbance affects all of them: the ratios hold on other
 machines, the times do not. Each row also shows how many calls were made, and how many were in flight at most, because
 a contender that ignores the limit or calls twice cannot be compared. "(no timeout)" means that a contender sets no
-deadline; this operator and the bare worker loop set one for each call. Flink in Java calls a function in Java: it
-shows Flink's schedule, and the price of Python.
+deadline; this operator and the bare worker loop set one for each call.
+
+Daft, Pathway and Flink ran in processes of their own. The benchmark does not run them any more: their lines, and the
+table of engines, were recorded by the code of commit b263e386 (`benchmarks/children`). Flink in Java calls a function
+in Java: it shows Flink's schedule, and the price of Python.
 """
 QUICK = (
     "\n**This was a quick run**: few and short rounds, only to check that everything works. Its figures are rough.\n"
