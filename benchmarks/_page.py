@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ._figures import FIGURES, draw
-from ._report import Report, Section
+from ._report import Report
 from ._targets import TARGETS
 
 __all__ = ["table", "text_of", "write_page"]
@@ -39,18 +39,12 @@ QUICK = (
 
 CAPTIONS = {
     "overhead": "Cost of an element by contender, as a multiple of the bare worker loop",
-    "latency": "Share of Little's law by contender, at 20 ms mean latency",
-    "scale": "Cost per element by length and by capacity, and memory held by buffer",
-    "http": "Requests per second by client",
     "spark": "Share of perfect scheduling in Spark, by the size of Arrow batches",
     "streaming": "Micro-batches over time, with and without a carry-over: one straggler need not hold up the others",
 }
 # The section that shows each figure
 PLACES = {
     "overhead": "overhead",
-    "latency": "throughput 100",
-    "scale": "scale of elements",
-    "http": "http",
     "spark": "gain 100",
     "streaming": "streaming",
 }
@@ -81,11 +75,15 @@ def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
         yield QUICK.rstrip()
     yield from ("", _machine(report), "", "## Targets", "")
     yield from table([["", "target", "measured", ""], *(target.cells(report) for target in TARGETS)])
+    notes = ""
     for section in report.sections:
         yield from ("", f"## {section.title}", "")
         if section.name in drawn:
             yield from (drawn[section.name], "")
-        yield from _section(section)
+        yield from table(section.cells())
+        if section.notes != notes:  # else they stand below the table before
+            notes = section.notes
+            yield from ("", f"{notes[:1].upper()}{notes[1:]}.")
 
 
 def _machine(report: Report) -> str:
@@ -95,11 +93,6 @@ def _machine(report: Report) -> str:
         f"Measured on {machine.get('cores')} cores, {machine.get('system')}, Python {machine.get('python')}, with "
         f"{packages}; the load was {machine.get('load', 0.0):.1f} at the start."
     )
-
-
-def _section(section: Section) -> Iterator[str]:
-    yield from table(section.cells())
-    yield from ("", f"{section.notes[:1].upper()}{section.notes[1:]}.")
 
 
 def table(rows: Iterable[list[str]]) -> Iterator[str]:
