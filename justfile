@@ -73,11 +73,6 @@ types: setup
 bench *ARGS: setup _plots
     @exec {{ python }} -m benchmarks "$@"
 
-# Install the peers of the benchmark: light ones into .venv, heavy ones into .bench; or those named (`daft`)
-[no-exit-message]
-bench-setup *PEERS: setup _plots
-    @.ci/bench_peers "$@"
-
 # Run every example of README and docs as a user would, and check the pages
 docs: _java setup
     {{ python }} -m pytest tests/docs
@@ -131,7 +126,7 @@ release *ARGS: setup
 
 # Remove .venv and all files of the tools and of Spark
 clean:
-    rm -rf .venv .bench .matrix build dist site .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+    rm -rf .venv .matrix build dist site .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
     rm -rf spark-warehouse metastore_db artifacts derby.log
     find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -10,8 +10,8 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #     resilience/                           gates and other algorithms in front of simulated services
 #     _page  _figures  _picture  _targets   the report as a page of the docs, with its figures and targets
 #     _prose                                numbers of the report in the other pages
-#     instructions                          a script of its own: instructions of an element, compared with a commit
-#     _overhead  _processes                 cost per element, in this process and in others
+#     instructions  children/               a script of its own: instructions of an element, compared with a commit
+#     _overhead                             cost per element
 #     _throughput  _window  _scale          share of Little's law, and growth with length, capacity and buffer
 #     _http  _http_clients  _http_server    cost of an HTTP request
 #     _enriching  _start_up                 Spark: cost of a row and start-up
@@ -19,6 +19,5 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #     _bridge  _two_operators               Spark: the share that the bridge costs, and operators in a row
 #     _micro_batches                        Spark: streams
 #     peers/  _loops  _contenders           alternatives in this process
-#     _engines  _child  children/           alternatives in processes of their own; children/ runs there
 #     _rounds  _report                      measurement and report
 #     _backends  _gauge  _latencies         event loops, counters and latencies of the calls

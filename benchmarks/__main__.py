@@ -12,10 +12,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import benchmarks
 
-from ._engines import engine_versions
 from ._overhead import overhead
 from ._page import write_page
-from ._processes import engines
 from ._prose import filled
 from ._report import Report, Section
 from ._scale import scale
@@ -33,15 +31,18 @@ def main() -> int:
         return resilience(sys.argv[2:])
     options = _options()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    report = _report(options)
+    recorded = Report.read(options.json) if options.json is not None and options.json.exists() else None
+    report = _report(options, recorded)
     for part in () if options.read else options.parts or PARTS:
         sections = _measured(part, console, options)
         for section in sections:
             section.show(console)
         report.put(part, sections)
+        if recorded is not None and recorded.is_quick == report.is_quick:
+            report.keep_engines(recorded)
         if options.json is not None:
             report.write(options.json)  # after each part, so that an interrupted run keeps the finished ones
-    report.sections.sort(key=lambda section: list(PARTS).index(section.part))
+    report.sections.sort(key=lambda section: ("operator", "engines", *PARTS).index(section.part))
     if options.json is not None:
         report.write(options.json)
         console.print(f"written to {options.json}")
@@ -54,18 +55,16 @@ def main() -> int:
     return 0
 
 
-def _report(options: argparse.Namespace) -> Report:
+def _report(options: argparse.Namespace, recorded: Report | None) -> Report:
     """A new report. If only some parts are measured, it starts with the others from the JSON file."""
     if options.read is not None:
         return Report.read(options.read)
     report = Report(options.quick)
-    report.machine["packages"] |= engine_versions()
-    if options.parts and options.json is not None and options.json.exists():
-        before = Report.read(options.json)
-        if before.is_quick == report.is_quick:
-            report.sections.extend(before.sections)
-            report.machine["packages"] = before.machine["packages"] | report.machine["packages"]
-            report.machine["load"] = before.machine["load"]  # most sections are older than this run
+    if recorded is not None and recorded.is_quick == report.is_quick:
+        report.machine["packages"] = recorded.machine["packages"] | report.machine["packages"]
+        if options.parts:
+            report.sections.extend(recorded.sections)
+            report.machine["load"] = recorded.machine["load"]  # most sections are older than this run
     return report
 
 
@@ -77,7 +76,7 @@ def _measured(part: str, console: Console, options: argparse.Namespace) -> list[
 
 
 def _operator(options: argparse.Namespace, on_step: Step) -> list[Section]:
-    return [*overhead(quick=options.quick, on_step=on_step), engines(quick=options.quick, on_step=on_step)]
+    return overhead(quick=options.quick, on_step=on_step)
 
 
 def _latency(options: argparse.Namespace, on_step: Step) -> list[Section]:

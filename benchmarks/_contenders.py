@@ -13,9 +13,9 @@ from trio_asyncio_io import AsyncWaitOperator
 from ._backends import TRIO, Backend
 from ._loops import worker_loop
 
-__all__ = ["FLOOR", "NOTHING", "SETUP", "Call", "Contender", "Loop", "Received", "ours", "with_operator"]
+__all__ = ["FLOOR", "NOTHING", "NOT_INSTALLED", "Call", "Contender", "Loop", "Received", "ours", "with_operator"]
 
-SETUP = "just bench-setup"
+NOT_INSTALLED = "not installed: .ci/just bench installs it"
 Call = Callable[[int], Awaitable[Any]]
 Received = Callable[[], object]
 # The call, the number of elements, the capacity, the timeout in seconds, and a callback for each received result
@@ -45,10 +45,10 @@ class Contender:
 
     @property
     def missing(self) -> str:
-        """How to install the missing package, or an empty string."""
+        """What to do about the missing package, or an empty string."""
         if self.package is None or find_spec(self.package) is not None:
             return ""
-        return f"not installed: {SETUP}"
+        return NOT_INSTALLED
 
 
 async def with_operator(

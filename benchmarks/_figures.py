@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ._picture import FLOOR, INK, MUTED, OTHERS, OURS, SERIES, picture
-from ._report import Line, Report, Section
+from ._report import Line, Report
 
 __all__ = ["FIGURES", "draw"]
 
 MEANINGS = {"this project": OURS, "others": OTHERS, "lower bound, on bare Trio": FLOOR}
-OUR_NAMES = ("ordered", "unordered", "keyed", "udfs.http.client", "udfs.http_columns")
+OUR_NAMES = ("ordered", "unordered", "keyed")
 FLOOR_NAME = "bare worker loop"
-FLOORS = (FLOOR_NAME, "bare Trio streams and httptools")
-COLUMN_MARKS = {FLOOR_NAME: (FLOOR, "s"), "ordered": (OURS, "o"), "unordered": (OTHERS, "^")}
-ON_TRIO_SLEEP = ", on trio.sleep"
 
 
 def draw(report: Report, name: str, path: Path) -> bool:
@@ -31,7 +27,7 @@ def draw(report: Report, name: str, path: Path) -> bool:
 
 def _colour(name: str) -> str:
     what = name.split(",", maxsplit=1)[0]
-    if what in FLOORS:
+    if what == FLOOR_NAME:
         return FLOOR
     return OURS if what in OUR_NAMES else OTHERS
 
@@ -77,83 +73,11 @@ def _overhead(report: Report, path: Path) -> bool:
     return True
 
 
-def _latency(report: Report, path: Path) -> bool:
-    lines = _measured(report, ("throughput 100",), "real share")
-    lines = [line for line in lines if not line.name.endswith(ON_TRIO_SLEEP)]
-    lines.sort(key=lambda line: _number(line, "real share"))
-    if not lines:
-        return False
-    title = "Throughput where one call in a hundred takes a second, as a share of what Little's law allows"
-    with picture(path, title, 1.1 + 0.24 * len(lines)) as axes:
-        shares = [_number(line, "real share") for line in lines]
-        _bars(axes, lines, [100 * share for share in shares], [f"{share:.0%}" for share in shares])
-        axes.set_xlim(0, 110)
-        axes.set_xlabel("% of Little's law on the real clock; 20 ms mean latency, capacity 100")
-        _legend(axes, loc="upper center", bbox_to_anchor=(0.4, -0.14), ncols=3)
-    return True
-
-
-def _bars(axes: Any, lines: list[Line], lengths: list[float], labels: list[str]) -> None:
-    names = [line.name for line in lines]
-    drawn = axes.barh(names, lengths, height=0.7, color=[_colour(name) for name in names])
-    axes.bar_label(drawn, labels, padding=3)
-
-
 def _legend(axes: Any, **where: Any) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415 - needed only for figures
 
     handles = [Patch(color=colour, label=meaning) for meaning, colour in MEANINGS.items()]
     axes.legend(handles=handles, frameon=False, **where)
-
-
-def _scale(report: Report, path: Path) -> bool:
-    tables = [report.section(name) for name in ("scale of elements", "scale of capacity", "scale of memory")]
-    lengths, capacities, memory = tables
-    if lengths is None or capacities is None or memory is None:
-        return False
-    with picture(path, "Cost of an element by length and by capacity, and memory by buffer", 3.2, 3) as (
-        left,
-        middle,
-        right,
-    ):
-        _curves(left, lengths, "elements")
-        _curves(middle, capacities, "capacity")
-        left.set(ylabel="CPU, μs per element", title="Length of the stream")
-        middle.set(title="Capacity")
-        left.legend(frameon=False, fontsize=8)
-        held = [line.values["MB"] or 0.0 for line in memory.lines]
-        right.plot(_sizes(memory), held, "o-", color=OURS)
-        right.set(xscale="log", yscale="log", xlabel="buffer, records", ylabel="held, MB", title="Memory")
-        right.yaxis.set_major_formatter("{x:g}")
-        right.yaxis.set_minor_formatter("")
-        right.set_ylim(0.1, 10 ** math.ceil(math.log10(max(held) or 1.0)))
-    return True
-
-
-def _curves(axes: Any, section: Section, what: str) -> None:
-    for name, (colour, mark) in COLUMN_MARKS.items():
-        costs = [line.values.get(f"{name}, μs") for line in section.lines]
-        axes.plot(_sizes(section), costs, f"{mark}-", color=colour, label=name, markersize=4)
-    axes.set(xscale="log", xlabel=what)
-    axes.set_ylim(bottom=0)
-
-
-def _sizes(section: Section) -> list[float]:
-    return [float(line.name.replace(",", "")) for line in section.lines]
-
-
-def _http(report: Report, path: Path) -> bool:
-    lines = _measured(report, ("http",), "requests/s")
-    lines.sort(key=lambda line: _number(line, "requests/s"))
-    if not lines:
-        return False
-    with picture(path, "HTTP requests per second on one core: more is better", 1.1 + 0.24 * len(lines)) as axes:
-        rates = [_number(line, "requests/s") for line in lines]
-        _bars(axes, lines, rates, [f"{rate:,.0f}" for rate in rates])
-        axes.margins(x=0.12)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_xlabel("plain HTTP on loopback, capacity 100, one client")
-    return True
 
 
 def _spark(report: Report, path: Path) -> bool:
@@ -206,9 +130,6 @@ def _streaming(report: Report, path: Path) -> bool:
 
 FIGURES: dict[str, Callable[[Report, Path], bool]] = {
     "overhead": _overhead,
-    "latency": _latency,
-    "scale": _scale,
-    "http": _http,
     "spark": _spark,
     "streaming": _streaming,
 }

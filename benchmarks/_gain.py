@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -93,7 +92,6 @@ def _measured(
     rows, rounds = (2_000, 1) if quick else (20_000, 3)
     if size == SIZES[0] and workload is WORKLOADS[0]:
         rounds = 1  # a round takes seven minutes: each of the barriers waits for a straggler
-    load = os.getloadavg()[0]
     spark.conf.set(BATCH, size)
     spark.conf.set(CONCURRENCY, CAPACITY)
     contenders = _contenders(workload.seconds_of)
@@ -107,8 +105,8 @@ def _measured(
     measured = measure(jobs, rounds, on_step, warm_up=False)
     section = Section(
         f"{workload.title}: calls in Spark, Arrow batches of {size:,} rows",
-        f"{workload.notes}, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}; the load was {load:.1f} at "
-        "the start. Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` "
+        f"{workload.notes}, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}. "
+        "Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` "
         "and `to` are the worst and the best round. Calls and their peak are counted in a separate run of "
         f"{FEW:,} rows. The threads have no timeout",
         {

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ._contenders import NOT_INSTALLED
 from ._http_clients import CLIENTS, QUICK_CLIENTS, Cost, Workers, is_installed
 from ._http_server import Server, reset, served, serving
 from ._report import Line, Section
@@ -122,7 +123,7 @@ def _compared(comparison: _Comparison, server: Server, *, quick: bool, on_step: 
 
 def _line(name: str, contenders: dict[str, _Contender], walls: Rounds, cpus: Rounds) -> Line:
     if name not in contenders:
-        return Line(name, {}, note="not installed: run .ci/just bench-setup")
+        return Line(name, {}, note=NOT_INSTALLED)
     (low, high), (cpu_low, cpu_high) = walls.spread(name), cpus.spread(name)
     values = {
         "requests/s": 1 / walls.median(name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from statistics import fmean
 
-__all__ = ["all_latencies", "mean_latency", "seconds_of", "steady_seconds_of"]
+__all__ = ["mean_latency", "seconds_of", "steady_seconds_of"]
 
 MEAN_SECONDS = 0.020
 STRAGGLER_SECONDS = 1.0
@@ -31,11 +31,6 @@ def seconds_of(call: int) -> float:
 def steady_seconds_of(call: int) -> float:
     """The latency of this call without stragglers: between 10 and 30 ms, with the same mean."""
     return _STEADY_SECONDS[call % len(_STEADY_SECONDS)]
-
-
-def all_latencies() -> list[float]:
-    """The latencies of all calls until they repeat, in seconds."""
-    return list(_SECONDS)
 
 
 def mean_latency(calls: int = len(_SECONDS)) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ._figures import FIGURES, draw
-from ._report import Report, Section
+from ._report import Report
 from ._targets import TARGETS
 
 __all__ = ["table", "text_of", "write_page"]
@@ -15,9 +15,8 @@ HEAD = """\
 # Benchmarks
 
 The cost of an element, the share of the highest possible throughput, and how both scale, compared with alternatives.
-The benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run.
+The benchmark itself (`benchmarks/`) writes this page. All numbers of a table come from one run, except for engines.
 
-    .ci/just bench-setup                                 # the peers; heavy ones in environments of their own
     .ci/just bench --json docs/design/benchmarks.json --page docs/design/benchmarks.md \\
         --fill README.md $(grep -rl --include='*.md' figure: docs)
     .ci/just bench --quick                               # about five minutes, for rough figures
@@ -28,8 +27,11 @@ A peer that is not installed has a line without numbers. Contenders are measured
 round, and ratios are taken within a round, so that a disturbance affects all of them: the ratios hold on other
 machines, the times do not. Each row also shows how many calls were made, and how many were in flight at most, because
 a contender that ignores the limit or calls twice cannot be compared. "(no timeout)" means that a contender sets no
-deadline; this operator and the bare worker loop set one for each call. Flink in Java calls a function in Java: it
-shows Flink's schedule, and the price of Python.
+deadline; this operator and the bare worker loop set one for each call.
+
+Daft, Pathway and Flink ran in processes of their own. The benchmark does not run them any more: their lines, and the
+table of engines, were recorded by the code of commit b263e386 (`benchmarks/children`). Flink in Java calls a function
+in Java: it shows Flink's schedule, and the price of Python.
 """
 QUICK = (
     "\n**This was a quick run**: few and short rounds, only to check that everything works. Its figures are rough.\n"
@@ -37,18 +39,12 @@ QUICK = (
 
 CAPTIONS = {
     "overhead": "Cost of an element by contender, as a multiple of the bare worker loop",
-    "latency": "Share of Little's law by contender, at 20 ms mean latency",
-    "scale": "Cost per element by length and by capacity, and memory held by buffer",
-    "http": "Requests per second by client",
     "spark": "Share of perfect scheduling in Spark, by the size of Arrow batches",
     "streaming": "Micro-batches over time, with and without a carry-over: one straggler need not hold up the others",
 }
 # The section that shows each figure
 PLACES = {
     "overhead": "overhead",
-    "latency": "throughput 100",
-    "scale": "scale of elements",
-    "http": "http",
     "spark": "gain 100",
     "streaming": "streaming",
 }
@@ -79,11 +75,15 @@ def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
         yield QUICK.rstrip()
     yield from ("", _machine(report), "", "## Targets", "")
     yield from table([["", "target", "measured", ""], *(target.cells(report) for target in TARGETS)])
+    notes = ""
     for section in report.sections:
         yield from ("", f"## {section.title}", "")
         if section.name in drawn:
             yield from (drawn[section.name], "")
-        yield from _section(section)
+        yield from table(section.cells())
+        if section.notes != notes:  # else they stand below the table before
+            notes = section.notes
+            yield from ("", f"{notes[:1].upper()}{notes[1:]}.")
 
 
 def _machine(report: Report) -> str:
@@ -93,11 +93,6 @@ def _machine(report: Report) -> str:
         f"Measured on {machine.get('cores')} cores, {machine.get('system')}, Python {machine.get('python')}, with "
         f"{packages}; the load was {machine.get('load', 0.0):.1f} at the start."
     )
-
-
-def _section(section: Section) -> Iterator[str]:
-    yield from table(section.cells())
-    yield from ("", f"{section.notes[:1].upper()}{section.notes[1:]}.")
 
 
 def table(rows: Iterable[list[str]]) -> Iterator[str]:

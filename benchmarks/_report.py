@@ -16,6 +16,7 @@ from rich.table import Table
 __all__ = ["Line", "Report", "Section"]
 
 PEAK = "peak in flight"
+ENGINES = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
 PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
 
 
@@ -129,6 +130,16 @@ class Report:
         """Append the tables of a part, replacing its earlier ones."""
         self.sections[:] = [section for section in self.sections if section.part != part]
         self.sections.extend(replace(section, part=part) for section in sections)
+
+    def keep_engines(self, recorded: Report) -> None:
+        """Keep what was recorded of engines in processes of their own, which are not run any more."""
+        for section in recorded.sections:
+            measured = self.section(section.name)
+            if measured is None and section.part == "engines":
+                self.sections.append(section)
+            elif measured is not None:
+                lines = [line for line in section.lines if line.name.startswith(ENGINES)]
+                measured.lines.extend(line for line in lines if measured.line(line.name) is None)
 
     def write(self, path: Path) -> None:
         """Write it as JSON, with one line for each line of a table and for each series."""

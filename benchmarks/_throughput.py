@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
 from ._backends import TRIO_SLEEP
-from ._child import Child, ChildError
 from ._contenders import FLOOR, Contender, ours
-from ._engines import FLINK, PYFLINK, Engine
 from ._latencies import mean_latency
 from ._overhead import ORDERED, UNORDERED
 from ._report import Line, Section
@@ -24,8 +21,6 @@ __all__ = ["throughput"]
 FORMATS = {"virtual/s": "{:,.0f}", "share": "{:.1%}", "real/s": "{:,.0f}", "real share": "{:.1%}", "calls": "{:,.0f}"}
 LEFT_OUT = "left out of a quick run"
 
-Measurement = Callable[[], "Rate | None"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -37,7 +32,6 @@ class Plan:
     rounds: int
     schedules: tuple[Contender, ...]  # on the virtual clock
     contenders: tuple[Contender, ...]  # on the real one
-    engines: tuple[tuple[Engine, str], ...]  # and their mode
     left_out: tuple[str, ...] = ()
 
 
@@ -48,13 +42,12 @@ BUFFERS = tuple(
 )
 # Trio's own sleep costs more than the response of a service: see `_timer`
 SLEEPING = tuple(replace(each, name=f"{each.name}, on trio.sleep", backend=TRIO_SLEEP) for each in BASIC)
-PROCESSES = ((FLINK, "ordered"), (FLINK, "unordered"), (PYFLINK, "ordered"))
 SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
 # At a capacity of 100 the latencies repeat after 6.15 seconds; twice that makes the share exact
 QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
 PLANS = (
-    Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS, *SLEEPING), PROCESSES),
-    Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS, *SLEEPING), PROCESSES[:2]),
+    Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS, *SLEEPING)),
+    Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS, *SLEEPING)),
 )
 QUICK_PLANS = (
     Plan(
@@ -64,10 +57,9 @@ QUICK_PLANS = (
         1,
         (*BASIC, *BUFFERS, *QUICK_PEERS),
         (*BASIC, *QUICK_PEERS),
-        PROCESSES[:1],
-        (SLOW, "Flink, in Java, unordered", "PyFlink, ordered", *(each.name for each in SLEEPING)),
+        (SLOW, *(each.name for each in SLEEPING)),
     ),
-    Plan(1_000, 1.0, 1.5, 1, (), BASIC, (), tuple(each.name for each in (*PEERS, *SLEEPING))),
+    Plan(1_000, 1.0, 1.5, 1, (), BASIC, tuple(each.name for each in (*PEERS, *SLEEPING))),
 )
 
 
@@ -94,58 +86,27 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
         if not each.missing:
             schedules[each.name] = rate(each, plan.capacity, plan.virtual, is_virtual=True)
             on_step()
-    rates = _real_rates(plan, notes, on_step)
+    rates = _real_rates(plan, on_step)
     notes |= dict.fromkeys(plan.left_out, LEFT_OUT)
     for name, note in notes.items():
         section.lines.append(_line(name, note, limit, schedules.get(name), rates.get(name, [])))
     return section
 
 
-def _real_rates(plan: Plan, notes: dict[str, str], on_step: Callable[[], object]) -> dict[str, list[Rate | None]]:
-    with ExitStack() as stack:
-        measurements: dict[str, Measurement] = {
-            each.name: partial(rate, each, plan.capacity, plan.real) for each in plan.contenders if not each.missing
-        }
-        children = {engine.name: _started(stack, engine) for engine, _ in plan.engines}
-        for engine, mode in plan.engines:
-            name = f"{engine.name}, {mode}"
-            child, notes[name] = children[engine.name]
-            if child is not None:
-                job = ("latency", mode, plan.capacity, WARM_SECONDS, plan.real)
-                measurements[name] = partial(_requested, child, job, name, notes)
-        return alternate(measurements, plan.rounds, on_step, warm_up=False)
+def _real_rates(plan: Plan, on_step: Callable[[], object]) -> dict[str, list[Rate]]:
+    measurements: dict[str, Callable[[], Rate]] = {
+        each.name: partial(rate, each, plan.capacity, plan.real) for each in plan.contenders if not each.missing
+    }
+    return alternate(measurements, plan.rounds, on_step, warm_up=False)
 
 
-def _started(stack: ExitStack, engine: Engine) -> tuple[Child | None, str]:
-    """The engine's process, ready before the first round, or None and the reason."""
-    if missing := engine.missing():
-        return None, missing
-    try:
-        return stack.enter_context(engine.opened()), ""
-    except ChildError as error:
-        return None, f"failed: {error}"
-
-
-def _requested(child: Child, job: tuple[object, ...], name: str, notes: dict[str, str]) -> Rate | None:
-    if notes[name]:
-        return None  # failed in an earlier round
-    try:
-        content = child.request(*job).content
-    except ChildError as error:
-        notes[name] = f"failed: {error}"
-        return None
-    *_, seconds = job
-    return Rate(content["results"] / seconds, content["calls"], content["peak"])
-
-
-def _line(name: str, note: str, limit: float, schedule: Rate | None, rates: list[Rate | None]) -> Line:
+def _line(name: str, note: str, limit: float, schedule: Rate | None, rates: list[Rate]) -> Line:
     if note:
         return Line(name, {}, note=note)
     values: dict[str, float | None] = {}
-    found = [each for each in rates if each is not None]
     if schedule is not None:
         values |= {"virtual/s": schedule.results, "share": schedule.results / limit, "calls": schedule.calls}
-    if found:
-        results = median(each.results for each in found)
-        values |= {"real/s": results, "real share": results / limit, "calls": found[-1].calls}
-    return Line(name, values, max(each.peak for each in [*found, *([schedule] if schedule else [])]))
+    if rates:
+        results = median(each.results for each in rates)
+        values |= {"real/s": results, "real share": results / limit, "calls": rates[-1].calls}
+    return Line(name, values, max(each.peak for each in [*rates, *([schedule] if schedule else [])]))

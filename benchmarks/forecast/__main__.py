@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from statistics import fmean, median
 from typing import Any
@@ -29,7 +27,6 @@ TIMEOUT = 60.0
 HEAD = ("service", "calls in the sample", "error of the time", "worst", "time", "cost", "p99", "best setting")
 NUMBERS = ("seconds", "weight", "p99")
 NEAR = 1.05  # a setting is right if it is within 5 % of the best one
-MARKED = re.compile(r"(<!-- forecasts -->\n).*?(<!-- end of forecasts -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -66,25 +63,19 @@ def _covers(row: ForecastRow, name: str, value: float) -> bool:
 
 
 def main() -> None:
-    """Compare forecasts with runs, print the table and write it into a page."""
+    """Compare forecasts with runs, and print the table."""
     parser = ArgumentParser("python -m benchmarks.forecast", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"take {QUICK_SAMPLES} samples instead of {SAMPLES}")
     parser.add_argument("--size", type=int, choices=SIZES, help="only samples of this size")
-    parser.add_argument("--page", type=Path, help="a page whose marked table is replaced")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # of samples that have not reached their load
-    lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
+    print(f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}", sep="\n")
     for service in HELD_OUT:
         runs = {capacity: numbers_of(service, capacity) for capacity in CAPACITIES}
         for size in SIZES if options.size is None else (options.size,):
             samples = [sample_of(service, seed, size) for seed in range(QUICK_SAMPLES if options.quick else SAMPLES)]
             forecasts = [rehearse(sample, ELEMENTS, capacity=CAPACITIES) for sample in samples]
-            lines.append(Cell(service, size, runs, forecasts).line())
-            print(lines[-1], flush=True)
-    if options.page is not None:
-        table = "\n".join(lines)
-        text = options.page.read_text(encoding="utf-8")
-        options.page.write_text(MARKED.sub(rf"\g<1>\n{table}\n\n\2", text), encoding="utf-8")
+            print(Cell(service, size, runs, forecasts).line(), flush=True)
 
 
 def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:

@@ -4,7 +4,6 @@
 #
 #     _command                             the command line: `python -m benchmarks resilience`
 #     _page  _plots                        the report as a page of the docs, with its pictures
-#     _summary                             the table of all criteria at its top
 #     _experiments                         all experiments
 #     _held_out                            services drawn at random
 #     _rates  _limits  _sources            limited rates, limits that change, and leases without their source
@@ -15,5 +14,4 @@
 #     _experiment                          an experiment and its criteria
 #     _gates  _leases                      the gates of all tasks
 #     _counting                            counts of instants
-#     rivals/                              published algorithms, written anew for comparison
 #     _run  _services                      the operator in front of a service, on a virtual clock

@@ -15,7 +15,6 @@ from ._counting import between, per_second, sampler
 from ._experiment import Criterion, Experiment, Points, Result
 from ._run import simulate
 from ._services import KneeService
-from .rivals import FailsafeLimit, Gradient2Limit
 
 __all__ = ["EXPERIMENTS", "measure_knee"]
 
@@ -26,13 +25,10 @@ REFUSED = "503s per record"
 
 def _contenders(run: Callable[..., Result], capacity: int, maximum: int) -> dict[str, partial[Result]]:
     """What `run` needs for each: a gate for each task, and its capacity."""
-    gates: dict[str, Callable[[], Gate | None]] = {
-        OURS: lambda: AdaptiveCapacity(8, maximum),
-        "Gradient2": lambda: Gradient2Limit(min(20, maximum), maximum),
-        "failsafe-go": lambda: FailsafeLimit(min(20, maximum), maximum),
+    return {
+        OURS: partial(run, lambda: AdaptiveCapacity(8, maximum), maximum),
+        _fixed(capacity): partial(run, lambda: None, capacity),
     }
-    contenders = {name: partial(run, gate, maximum) for name, gate in gates.items()}
-    return {**contenders, _fixed(capacity): partial(run, lambda: None, capacity)}
 
 
 def _fixed(capacity: int) -> str:
@@ -132,7 +128,6 @@ EXPERIMENTS = [
         {"throughput": PERCENT, IN_FLIGHT: "{:.0f}", REFUSED: "{:.3f}"},
         [Criterion("throughput", minimum=0.97), Criterion(IN_FLIGHT, maximum=75.0), Criterion(REFUSED, maximum=0.02)],
         _contenders(_knee, 100, 100),
-        without=_fixed(100),
     ),
     Experiment(
         "start",
@@ -146,11 +141,8 @@ EXPERIMENTS = [
         [Criterion(FIRST, minimum=0.9), Criterion(FROM_60, maximum=1.2), Criterion(OF_4, maximum=1.6)],
         {
             OURS: partial(_start, lambda start: AdaptiveCapacity(start, 100)),
-            "Gradient2": partial(_start, lambda start: Gradient2Limit(start, 100)),
-            "failsafe-go": partial(_start, lambda start: FailsafeLimit(start, 100)),
             _fixed(100): partial(_start, lambda start: None),
         },
-        without=_fixed(100),
     ),
     Experiment(
         "far",
@@ -161,7 +153,6 @@ EXPERIMENTS = [
         {"after 20 s": PERCENT, "over all": PERCENT},
         [Criterion("after 20 s", minimum=0.95), Criterion("over all", minimum=0.85)],
         _contenders(_far_away, 200, 200),
-        without=_fixed(200),
     ),
     Experiment(
         "slower",
@@ -173,6 +164,5 @@ EXPERIMENTS = [
         {"at 100 ms": PERCENT, "at 300 ms": PERCENT, "at 100 ms again": PERCENT},
         [Criterion(name, minimum=0.97) for name in ("at 100 ms", "at 300 ms", "at 100 ms again")],
         _contenders(_slower, 16, 16),
-        without=_fixed(16),
     ),
 ]

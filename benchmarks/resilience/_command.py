@@ -10,11 +10,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from .._report import Report
+from .._report import Report, Section
 from ._experiments import EXPERIMENTS
 from ._page import write_page
 
-__all__ = ["main"]
+__all__ = ["keep_others", "main"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,9 +22,14 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     console = Console()
     logging.getLogger("udfs").setLevel(logging.ERROR)  # not each task whose simulated source goes away
-    report = _report(options)
+    recorded = Report.read(options.json) if options.json is not None and options.json.exists() else None
+    report = _report(options, recorded)
     for name in () if options.read else options.experiments or EXPERIMENTS:
-        _run(name, report, console, quick=options.quick)
+        section = _run(name, console, quick=options.quick)
+        if recorded is not None and recorded.is_quick == report.is_quick:
+            keep_others(section, recorded)
+        report.sections[:] = [*(each for each in report.sections if each.name != name), section]
+        report.sections.sort(key=lambda section: list(EXPERIMENTS).index(section.name))
         if options.json is not None:
             report.write(options.json)  # after each one, so that an interrupted run keeps the finished ones
     if options.page is not None:
@@ -33,31 +38,38 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _report(options: argparse.Namespace) -> Report:
+def _report(options: argparse.Namespace, recorded: Report | None) -> Report:
     """A new report. If only some experiments run, it starts with the others from the JSON file."""
     if options.read is not None:
         return Report.read(options.read)
     report = Report(options.quick)
     report.machine["load"] = 0.0  # the clock is virtual
-    if options.experiments and options.json is not None and options.json.exists():
-        report.sections.extend(Report.read(options.json).sections)
+    if options.experiments and recorded is not None:
+        report.sections.extend(recorded.sections)
     return report
 
 
-def _run(name: str, report: Report, console: Console, *, quick: bool) -> None:
+def _run(name: str, console: Console, *, quick: bool) -> Section:
     columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed} runs"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(name, total=None)
         section = EXPERIMENTS[name].run(quick=quick, on_step=lambda: progress.advance(task))
     section.show(console)
-    report.sections[:] = [*(each for each in report.sections if each.name != name), section]
-    report.sections.sort(key=lambda section: list(EXPERIMENTS).index(section.name))
+    return section
+
+
+def keep_others(section: Section, recorded: Report) -> None:
+    """Keep the recorded lines and series of algorithms that are not run any more."""
+    before = recorded.section(section.name)
+    if before is not None:
+        section.lines.extend(line for line in before.lines if section.line(line.name) is None)
+        section.series.update({name: points for name, points in before.series.items() if name not in section.series})
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks resilience",
-        description="Runs gates and other algorithms against simulated services, on a virtual clock.",
+        description="Runs gates in front of simulated services, on a virtual clock.",
     )
     parser.add_argument("experiments", nargs="*", metavar="experiment", help=f"{', '.join(EXPERIMENTS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="run shorter experiments: their numbers are rough")

@@ -93,6 +93,5 @@ EXPERIMENTS = [
             *(Criterion(mode, maximum=0.03, of=name) for name in IDLE for mode in MODES),
         ],
         {name: partial(_cost, name) for name in (*IDLE, NOTHING)},
-        without=NOTHING,
     )
 ]

@@ -10,14 +10,11 @@ from trio_asyncio_io.gates import AdaptiveRate
 
 from ._counting import between
 from ._experiment import Criterion, Experiment, Result
-from ._gates import BACKOFF, THROTTLING, Gates, each, none
-from ._run import Function, simulate
+from ._gates import BACKOFF, Gates, each, none
+from ._run import simulate
 from ._services import FixedWindowService, LimitedService, RateCappedService, RefusingService, SlidingWindowService
-from .rivals import AimdRate, ClientThrottling
 
 __all__ = ["EXPERIMENTS", "measure"]
-
-Around = Callable[[Function], Function]
 
 SHARE, REFUSED = "of the rate", "refused per record"
 PERCENT, RATIO = "{:.1%}", "{:.3f}"
@@ -30,29 +27,21 @@ def measure(
     seconds: float,
     *,
     gates: Gates | None = None,
-    around: Around = lambda function: function,
     warm_up: float = 10.0,
     capacity: int = 100,
     seed: int = 1,
 ) -> tuple[float, float]:
     """The share of the rate after the warm-up, and the refused calls per record, by default of ours."""
-    simulate(seconds, service, (gates or each(AdaptiveRate))(tasks), capacity=capacity, around=around, seed=seed)
+    simulate(seconds, service, (gates or each(AdaptiveRate))(tasks), capacity=capacity, seed=seed)
     admitted = between(service.admitted, warm_up, inf)
     return admitted / (possible * (seconds - warm_up)), between(service.refused, warm_up, inf) / max(1, admitted)
 
 
 def _contenders(run: Callable[..., Result]) -> dict[str, partial[Result]]:
-    """What `run` needs for each: its gates, and what is around the function."""
-    plain: Around = lambda function: function  # noqa: E731
-    return {
-        "AdaptiveRate": partial(run, each(AdaptiveRate), plain),
-        BACKOFF: partial(run, none, plain),
-        "AIMD": partial(run, each(AimdRate), plain),
-        THROTTLING: partial(run, none, ClientThrottling),
-    }
+    return {"AdaptiveRate": partial(run, each(AdaptiveRate)), BACKOFF: partial(run, none)}
 
 
-def _counted(gates: Gates, around: Around, quick: bool) -> Result:
+def _counted(gates: Gates, quick: bool) -> Result:
     values: dict[str, float | None] = {}
     for tasks in (1, 4, 16):
         services = (
@@ -60,33 +49,33 @@ def _counted(gates: Gates, around: Around, quick: bool) -> Result:
             FixedWindowService(100, retry_after=1.0),
             SlidingWindowService(100, retry_after=1.0),
         )
-        found = [measure(each, tasks, 100, 20 if quick else 60, gates=gates, around=around) for each in services]
+        found = [measure(each, tasks, 100, 20 if quick else 60, gates=gates) for each in services]
         suffix = f"{tasks} task{'s' * (tasks > 1)}"
         values[f"{SHARE}, {suffix}"] = min(share for share, _ in found)
         values[f"refused, {suffix}"] = max(refused for _, refused in found)
     return Result(values, [])
 
 
-def _storms(gates: Gates, around: Around, quick: bool) -> Result:
+def _storms(gates: Gates, quick: bool) -> Result:
     seconds = 60.0 if quick else 120.0
     service = RefusingService(20.0, 2.0)
-    share, refused = measure(service, 1, 360, seconds, gates=gates, around=around, warm_up=20.0, capacity=20)
+    share, refused = measure(service, 1, 360, seconds, gates=gates, warm_up=20.0, capacity=20)
     return Result({SHARE: share, REFUSED: refused}, [])
 
 
-def _low(gates: Gates, around: Around, quick: bool) -> Result:
+def _low(gates: Gates, quick: bool) -> Result:
     seconds = 120.0 if quick else 300.0
     values: dict[str, float | None] = {}
     for tasks, suffix in ((1, "1 task"), (4, "4 tasks")):
         service = RateCappedService(1.0, burst=1.0)
-        share, refused = measure(service, tasks, 1.0, seconds, gates=gates, around=around, warm_up=30.0)
+        share, refused = measure(service, tasks, 1.0, seconds, gates=gates, warm_up=30.0)
         values |= {f"{SHARE}, {suffix}": share, f"refused, {suffix}": refused}
     return Result(values, [])
 
 
-def _slow(gates: Gates, around: Around, quick: bool) -> Result:
+def _slow(gates: Gates, quick: bool) -> Result:
     service = RateCappedService(100, 2.0)
-    share, refused = measure(service, 1, 100, 30.0 if quick else 120.0, gates=gates, around=around, capacity=400)
+    share, refused = measure(service, 1, 100, 30.0 if quick else 120.0, gates=gates, capacity=400)
     return Result({SHARE: share, REFUSED: refused}, [])
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from .._report import Line, Section
-from ._gates import BACKOFF
 
 __all__ = ["Criterion", "Experiment", "Points", "Result"]
 
@@ -51,18 +50,6 @@ class Criterion:
         assert value is not None
         return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
 
-    def text(self, form: str) -> str:
-        """The limit, with the number in this format."""
-        return (
-            f"at most {form.format(self.maximum)}" if self.minimum is None else f"at least {form.format(self.minimum)}"
-        )
-
-    def best(self, lines: Sequence[Line]) -> Line | None:
-        """The line with the best number."""
-        found = [(value, line) for line in lines if (value := line.values[self.column]) is not None]
-        choose = min if self.minimum is None else max
-        return choose(found, key=lambda pair: pair[0])[1] if found else None
-
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
@@ -79,7 +66,6 @@ class Experiment:
         contenders: Name -> what runs it. The first is this project. A quick run is shorter and smaller.
         span: (start, end, label) of what happens to the service, or None.
         log: Whether the axis of the picture is logarithmic.
-        without: The contender that shows this project without gates.
     """
 
     name: str
@@ -92,7 +78,6 @@ class Experiment:
     contenders: dict[str, Callable[[bool], Result]]
     span: tuple[float, float, str] | None = None
     log: bool = False
-    without: str = BACKOFF
 
     def run(
         self, *, quick: bool, on_step: Callable[[], object] = lambda: None, only: Collection[str] | None = None

@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from ._leases import SimulatedSource, leases
 from ._run import GatesOfTask
 
-__all__ = ["BACKOFF", "THROTTLING", "Gates", "each", "leased", "none"]
+__all__ = ["BACKOFF", "Gates", "each", "leased", "none"]
 
-# Names of contenders without a gate
-BACKOFF = "backoff only"
-THROTTLING = "client-side throttling"
+BACKOFF = "backoff only"  # the contender without a gate
 
 Gates = Callable[[int], Sequence[GatesOfTask]]
 

@@ -107,7 +107,6 @@ def _experiment(
         {GAIN: "{:.2f}", CALLS: "{:.3f}"},
         criteria,
         {OURS: partial(_gain, slow, rows, hedged), PLAIN: partial(_gain, slow, rows, _plain)},
-        without=PLAIN,
     )
 
 
@@ -149,6 +148,5 @@ EXPERIMENTS = [
         {EXTRA: "{:,.0f}", SHARE: "{:.3f}"},
         [Criterion(EXTRA, maximum=0.1 * 4_000 + 10)],
         {OURS: partial(_outage, hedged), PLAIN: partial(_outage, _plain)},
-        without=PLAIN,
     ),
 ]

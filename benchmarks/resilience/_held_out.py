@@ -15,7 +15,6 @@ from ._counted import measure
 from ._experiment import Criterion, Experiment, Result
 from ._gates import BACKOFF, Gates, each, none
 from ._services import FixedWindowService, LimitedService, RateCappedService, SlidingWindowService
-from .rivals import AimdRate, FailsafeLimit, Gradient2Limit
 
 __all__ = ["EXPERIMENTS"]
 
@@ -83,7 +82,6 @@ EXPERIMENTS = [
         {
             "AdaptiveRate": partial(_rates, each(AdaptiveRate)),
             BACKOFF: partial(_rates, none),
-            "AIMD": partial(_rates, each(AimdRate)),
         },
     ),
     Experiment(
@@ -97,10 +95,7 @@ EXPERIMENTS = [
         [Criterion(LATE, minimum=0.95), Criterion(IN_FLIGHT, maximum=1.3), Criterion(HIGHEST, maximum=2.0)],
         {
             "AdaptiveCapacity": partial(_knees, lambda start: AdaptiveCapacity(start, 100)),
-            "Gradient2": partial(_knees, lambda start: Gradient2Limit(start, 100)),
-            "failsafe-go": partial(_knees, lambda start: FailsafeLimit(start, 100)),
             "a fixed 100": partial(_knees, lambda start: None),
         },
-        without="a fixed 100",
     ),
 ]

@@ -11,10 +11,9 @@ from trio_asyncio_io.gates import AdaptiveRate, Gate
 
 from ._counting import between, per_second
 from ._experiment import Criterion, Experiment, Result
-from ._gates import BACKOFF, THROTTLING
-from ._run import Function, simulate
+from ._gates import BACKOFF
+from ._run import simulate
 from ._services import RateCappedService, StatusError
-from .rivals import AimdRate, ClientThrottling
 
 __all__ = ["EXPERIMENTS"]
 
@@ -25,17 +24,10 @@ FIRST = "first call after it, s"
 
 
 def _contenders(run: Callable[..., Result]) -> dict[str, partial[Result]]:
-    """What `run` needs for each: what makes a gate, and what is around the function."""
-    gates: dict[str, Callable[[], Gate | None]] = {
-        "AdaptiveRate": AdaptiveRate,
-        BACKOFF: lambda: None,
-        "AIMD": AimdRate,
-    }
-    contenders = {name: partial(run, gate, lambda function: function) for name, gate in gates.items()}
-    return {**contenders, THROTTLING: partial(run, lambda: None, ClientThrottling)}
+    return {"AdaptiveRate": partial(run, AdaptiveRate), BACKOFF: partial(run, lambda: None)}
 
 
-def _dip(gate: Callable[[], Gate | None], around: Callable[[Function], Function], quick: bool) -> Result:
+def _dip(gate: Callable[[], Gate | None], quick: bool) -> Result:
     start, end, after = (5.0, 10.0, 6.0) if quick else (20.0, 50.0, 10.0)
     service = RateCappedService(500)
 
@@ -45,7 +37,7 @@ def _dip(gate: Callable[[], Gate | None], around: Callable[[Function], Function]
         await trio.sleep_until(end)
         service.rate = 500
 
-    simulate(end + after, service, [gate() for _ in range(16)], around=around, control=control)
+    simulate(end + after, service, [gate() for _ in range(16)], control=control)
     admitted = service.admitted
     back = (at for at in range(int(10 * after)) if between(admitted, end + at / 10, end + at / 10 + 1) >= 400)
     values = {
@@ -56,7 +48,7 @@ def _dip(gate: Callable[[], Gate | None], around: Callable[[Function], Function]
     return Result(values, per_second(admitted, end + after, 1.0))
 
 
-def _pause(gate: Callable[[], Gate | None], around: Callable[[Function], Function], quick: bool) -> Result:
+def _pause(gate: Callable[[], Gate | None], quick: bool) -> Result:
     service = RateCappedService(500)
     starts: list[float] = []
     asked: list[float] = []
@@ -69,7 +61,7 @@ def _pause(gate: Callable[[], Gate | None], around: Callable[[Function], Functio
         return await service(value)
 
     common = gate()
-    simulate(42.0, ask_once, [common] * 2, capacity=5, around=around)
+    simulate(42.0, ask_once, [common] * 2, capacity=5)
     end = asked[0] + 30.0
     values = {
         IN_PAUSE: float(between(starts, asked[0] + 1e-6, end)),

@@ -15,10 +15,9 @@ from trio_asyncio_io.gates import CircuitBreaker, Gate
 
 from ._counting import between, per_second
 from ._experiment import Criterion, Experiment, Points, Result
-from ._gates import BACKOFF, THROTTLING
+from ._gates import BACKOFF
 from ._run import Function, ReproducibleBackoff, reproducible
 from ._services import StatusError
-from .rivals import ClientThrottling
 
 __all__ = ["EXPERIMENTS"]
 
@@ -49,12 +48,12 @@ class _Service:
         return value
 
 
-def _outage(gate: Any, around: Any, quick: bool) -> Result:
+def _outage(gate: Any, quick: bool) -> Result:
     outage = 10.0 if quick else 60.0
     service = _Service(outage)
     seconds = service.end + 30.0
     with reproducible():
-        failed = trio.run(_run, seconds, around(service), gate(), clock=MockClock(autojump_threshold=0))
+        failed = trio.run(_run, seconds, service, gate(), clock=MockClock(autojump_threshold=0))
     values = {
         FAILED: float(failed),
         CALLS: between(service.starts, 20.1, service.end) / (NORMAL * outage),
@@ -114,10 +113,6 @@ def _longest_by_second(delays: Points, seconds: float) -> Points:
     ]
 
 
-GATES: dict[str, Any] = {
-    PAUSE: CircuitBreaker,
-    BACKOFF: lambda: None,
-}
 EXPERIMENTS = [
     Experiment(
         "outage",
@@ -129,10 +124,7 @@ EXPERIMENTS = [
         "started calls per second",
         {FAILED: "{:,.0f}", CALLS: "{:.2%}", BACK: "{:.1%}"},
         [Criterion(FAILED, maximum=0.0), Criterion(CALLS, maximum=0.01), Criterion(BACK, minimum=0.90)],
-        {
-            **{name: partial(_outage, gate, lambda function: function) for name, gate in GATES.items()},
-            THROTTLING: partial(_outage, lambda: None, ClientThrottling),
-        },
+        {PAUSE: partial(_outage, CircuitBreaker), BACKOFF: partial(_outage, lambda: None)},
         span=(20.0, 80.0, "down"),
         log=True,
     ),

@@ -9,8 +9,6 @@ from .._page import table
 from .._report import Report
 from ._experiments import EXPERIMENTS
 from ._plots import draw
-from ._summary import summary
-from .rivals import RIVALS
 
 __all__ = ["text_of", "write_page"]
 
@@ -24,16 +22,25 @@ command that writes this page:
 
     python -m benchmarks resilience --json docs/design/resilience.json --page docs/design/resilience.md
 
-[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold every criterion: short forms of the
-experiments in each run, and these in `just thorough`.
+[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold this project to criteria for these
+numbers (`benchmarks/resilience`): short forms of the experiments in each run, and these in `just thorough`.
 """
 OTHERS = """
 ## The other algorithms
 
-They are written anew from their publications, in `benchmarks/resilience/rivals`. Take their numbers as orders of
+The last four were written anew from their publications, in `benchmarks/resilience/rivals` of commit b263e386, and run
+in front of the same services. The code is gone since, and `resilience.json` keeps their numbers: take them as orders of
 magnitude.
 """
-WITHOUT = "no gate: all slots, and retries with exponential backoff and full jitter, from 0.1 to 10 s"
+# By the name of their lines
+ALGORITHMS = {
+    "backoff only": "no gate: all slots, and retries with exponential backoff and full jitter, from 0.1 to 10 s",
+    "a fixed share": "`RateLimit` with the service's rate, divided by the number of tasks",
+    "AIMD": "a rate that falls to 0.7 x after a refusal, and rises by 1 per second each second (Chiu and Jain, 1989)",
+    "client-side throttling": "a client refuses its own calls, with K = 2 (Site Reliability Engineering, chapter 21)",
+    "Gradient2": "a limit of calls at once that follows the gradient of the latency (Netflix concurrency-limits)",
+    "failsafe-go": "its adaptive limiter: thresholds of TCP Vegas, and correlations of latency and throughput",
+}
 QUICK = "**This was a quick run**, only to check that everything works. Its numbers are rough."
 
 
@@ -58,10 +65,9 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
     yield HEAD.rstrip()
     if report.is_quick:
         yield from ("", QUICK)
-    yield from ("", "## All criteria", "")
-    yield from _texts(summary(report))
     yield OTHERS
-    yield from _texts([["name", "algorithm"], ["backoff only", WITHOUT], *([*each] for each in RIVALS.items())])
+    rows = [["name", "algorithm"], *([*each] for each in ALGORITHMS.items())]
+    yield from (line.replace("---:", "---") for line in table(rows))
     for section in report.sections:
         experiment = EXPERIMENTS[section.name]
         yield from ("", f"## {experiment.title}", "", f"{experiment.setting}.", "")
@@ -69,8 +75,3 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
             yield from (f"![{experiment.title}: {experiment.y_label}]({stem}-{section.name}.svg)", "")
         yield from (experiment.reading, "")
         yield from table(section.cells())
-
-
-def _texts(rows: list[list[str]]) -> Iterator[str]:
-    """A table with all columns aligned to the left."""
-    return (line.replace("---:", "---") for line in table(rows))

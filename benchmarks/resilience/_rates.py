@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import inf
 
@@ -10,10 +9,9 @@ from trio_asyncio_io.gates import AdaptiveRate, RateLimit
 
 from ._counting import between, per_second
 from ._experiment import Criterion, Experiment, Result
-from ._gates import BACKOFF, THROTTLING, Gates, each, leased, none
-from ._run import Function, simulate
+from ._gates import BACKOFF, Gates, each, leased, none
+from ._run import simulate
 from ._services import RateCappedService
-from .rivals import AimdRate, ClientThrottling
 
 __all__ = ["EXPERIMENTS"]
 
@@ -27,16 +25,10 @@ RATE = 500
 LONG, SHORT, QUICK = 180.0, 60.0, 12.0  # seconds
 
 
-def _plain(function: Function) -> Function:
-    return function
-
-
-def _share(
-    gates: Gates, seconds: float, quick: bool, tasks: int = 16, around: Callable[[Function], Function] = _plain
-) -> Result:
+def _share(gates: Gates, seconds: float, quick: bool, tasks: int = 16) -> Result:
     seconds = QUICK if quick else seconds
     service = RateCappedService(RATE)
-    simulate(seconds, service, gates(tasks), around=around)
+    simulate(seconds, service, gates(tasks))
     values = {
         "goodput": len(service.admitted) / (RATE * seconds),
         REFUSED: len(service.refused) / len(service.admitted),
@@ -74,9 +66,7 @@ EXPERIMENTS = [
         {
             OURS: partial(_share, OF_FEW, LONG),
             BACKOFF: partial(_share, none, SHORT),
-            "AIMD": partial(_share, each(AimdRate), SHORT),
             SHARE: partial(_share, EACH_A_SHARE, SHORT),
-            THROTTLING: partial(_share, none, SHORT, around=ClientThrottling),
         },
         log=True,
     ),
@@ -92,7 +82,6 @@ EXPERIMENTS = [
         {
             OURS: partial(_share, each(AdaptiveRate), LONG, tasks=64),
             BACKOFF: partial(_share, none, SHORT, tasks=64),
-            "AIMD": partial(_share, each(AimdRate), SHORT, tasks=64),
             LEASE: partial(_share, leased(RATE), LONG, tasks=64),
         },
     ),
@@ -108,7 +97,6 @@ EXPERIMENTS = [
         {
             OURS: partial(_skew, OF_FEW),
             BACKOFF: partial(_skew, none),
-            "AIMD": partial(_skew, each(AimdRate)),
             SHARE: partial(_skew, EACH_A_SHARE),
             LEASE: partial(_skew, leased(RATE)),
         },

@@ -62,7 +62,6 @@ def simulate(
     capacity: int = 100,
     control: Callable[[], Awaitable[None]] | None = None,
     rows: Sequence[int] | None = None,
-    around: Callable[[Function], Function] = lambda function: function,
     seed: int = 1,
 ) -> float:
     """Run a task for each of `gates`, for so many virtual seconds or until all records are answered, and return these.
@@ -74,11 +73,10 @@ def simulate(
         capacity: That of each task.
         control: Runs beside the tasks, for example to change the service.
         rows: The number of records of each task. None: endless.
-        around: service -> what a task calls. Called once for each task.
         seed: Of the random numbers.
     """
     sources = [count() for _ in gates] if rows is None else [range(number) for number in rows]
-    tasks = [(source, around(service), gate, capacity) for source, gate in zip(sources, gates, strict=True)]
+    tasks = [(source, service, gate, capacity) for source, gate in zip(sources, gates, strict=True)]
     with reproducible(seed):
         return trio.run(_run, seconds, tasks, control, clock=MockClock(autojump_threshold=0))
 

@@ -66,6 +66,5 @@ EXPERIMENTS = [
             HIGH_AND_SLOW: partial(_weights, 10.0, 1.0),
             EXACT: partial(_weights, 1.0, 0.5),
         },
-        without=EXACT,
     )
 ]

@@ -1,4 +1,4 @@
-"""Needs the service: python -m udfs.demo.service"""
+"""Start `python -m udfs.demo.service` first."""
 
 from pyspark.sql import SparkSession
 

@@ -1,4 +1,4 @@
-"""Needs the service: python llm_service.py, and: pip install openai anthropic"""
+"""Start `python llm_service.py` first. Needs: pip install openai anthropic"""
 
 import anthropic
 import openai

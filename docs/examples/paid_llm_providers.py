@@ -1,4 +1,4 @@
-"""Needs the service: python llm_service.py"""
+"""Start `python llm_service.py` first."""
 
 import trio
 from paid_llm import (

@@ -1,4 +1,4 @@
-"""Needs the service: python -m udfs.demo.service --port 8000"""
+"""Start `python -m udfs.demo.service --port 8000` first."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F

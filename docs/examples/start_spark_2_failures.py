@@ -1,4 +1,4 @@
-"""Needs the service: python -m udfs.demo.service --port 8000"""
+"""Start `python -m udfs.demo.service --port 8000` first."""
 
 import httpx
 from pyspark.errors import PythonException

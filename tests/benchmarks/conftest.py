@@ -18,7 +18,7 @@ def report() -> Report:
             Line("bare worker loop", {"μs/element": 10.0, "ratio": 1.0}, 100),
             Line("ordered", {"μs/element": 14.0, "ratio": 1.4, "of ordered": 1.0}, 100),
             Line("unordered", {"μs/element": 16.0, "ratio": 1.6}, 100),
-            Line("aiostream (no timeout)", {}, note="not installed: just bench-setup"),
+            Line("aiostream (no timeout)", {}, note="not installed: .ci/just bench installs it"),
         ],
         "overhead",
     )

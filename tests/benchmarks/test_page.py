@@ -20,7 +20,7 @@ def test_each_section_is_a_table_below_its_heading(report: Report) -> None:
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Targets", "Overhead: one turn", "Cancelling"]
     assert "## Overhead: one turn\n\n![bars](page-overhead.svg)\n\n|  | μs/element | ratio | peak in flight |\n" in text
     assert "| ordered | 14.0 | 1.40 | 100 |" in text
-    assert "| aiostream (no timeout): not installed: just bench-setup |  |  |  |" in text
+    assert "| aiostream (no timeout): not installed: .ci/just bench installs it |  |  |  |" in text
     assert "\nMedian of 3 alternating rounds.\n" in text
 
 

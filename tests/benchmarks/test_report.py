@@ -12,15 +12,15 @@ from benchmarks._report import Line, Report, Section
 
 def test_a_peer_that_is_not_installed_has_a_line_with_the_reason(report: Report) -> None:
     shown = StringIO()
-    report.sections[0].show(Console(width=100, file=shown))
-    assert "aiostream (no timeout): not installed: just bench-setup" in shown.getvalue()
+    report.sections[0].show(Console(width=120, file=shown))
+    assert "aiostream (no timeout): not installed: .ci/just bench installs it" in shown.getvalue()
 
 
 def test_a_missing_number_is_an_empty_cell(report: Report) -> None:
     header, *rows = report.sections[0].cells()
     assert header == ["", "μs/element", "ratio", "peak in flight"]
     assert rows[0] == ["bare worker loop", "10.0", "1.00", "100"]
-    assert rows[-1] == ["aiostream (no timeout): not installed: just bench-setup", "", "", ""]
+    assert rows[-1] == ["aiostream (no timeout): not installed: .ci/just bench installs it", "", "", ""]
 
 
 def test_a_section_without_peaks_has_no_column_for_them() -> None:
@@ -45,3 +45,15 @@ def test_a_part_that_is_measured_again_replaces_its_tables(report: Report) -> No
         ("operator", "cancellation"),
         ("operator", "overhead"),
     ]
+
+
+def test_lines_of_engines_that_are_not_run_any_more_are_kept() -> None:
+    ours, gone, flink = Line("ordered", {}), Line("an old contender", {}), Line("Flink, in Java, ordered", {})
+    engines = Section("Engines", "", {}, [Line("PyFlink", {})], "engines", "engines")
+    recorded = Report(False, [engines, Section("", "", {}, [ours, gone, flink], "throughput 100", "latency")])
+    report = Report(False, [Section("", "", {}, [ours], "throughput 100", "latency")])
+    report.keep_engines(recorded)
+    report.keep_engines(recorded)
+    assert report.section("engines") == engines
+    assert report.sections[0].lines == [ours, flink]
+    assert len(report.sections) == 2

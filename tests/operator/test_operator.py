@@ -87,28 +87,6 @@ async def test_cancellation_from_outside_cancels_every_call(
     assert statistics.completed + statistics.cancelled == len(recorder.calls)
 
 
-async def test_a_failure_is_raised_despite_a_later_cancellation_from_outside(
-    raised_by: Any, async_wait: Any, autojump_clock: MockClock
-) -> None:
-    """The cancellation comes while the other calls unwind."""
-
-    async def unwind_slowly(value: str) -> str:
-        if value == "b":
-            await trio.sleep(1.0)
-            raise error
-        try:
-            await trio.sleep_forever()
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.sleep(4.0)
-        raise AssertionError
-
-    error = OSError("busy")
-    with trio.move_on_after(2.0):
-        assert await raised_by(async_wait("ab", unwind_slowly, timeout=60.0)) is error
-    assert trio.current_time() == 5.0
-
-
 async def test_a_failure_at_the_instant_of_a_cancellation_is_raised_or_in_the_snapshot(
     make_operator: Any, autojump_clock: MockClock
 ) -> None:

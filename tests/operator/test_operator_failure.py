@@ -18,13 +18,16 @@ from trio_asyncio_io.testing import Recorder, Scripted, Step
 NEVER = Step(math.inf)
 
 
-async def test_the_first_failure_cancels_all_calls_and_is_raised_after_they_have_unwound(
-    raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
-) -> None:
-    async def unwind_slowly(value: str) -> str:
+class UnwindsSlowly:
+    """Raises `error` for "b" after a second. The calls for other values take 4 s to unwind."""
+
+    def __init__(self) -> None:
+        self.error = OSError("busy")
+
+    async def __call__(self, value: str) -> str:
         if value == "b":
             await trio.sleep(1.0)
-            raise error
+            raise self.error
         try:
             await trio.sleep_forever()
         finally:
@@ -32,13 +35,27 @@ async def test_the_first_failure_cancels_all_calls_and_is_raised_after_they_have
                 await trio.sleep(4.0)
         raise AssertionError
 
-    error = OSError("busy")
-    recorder = Recorder(unwind_slowly)
+
+async def test_a_failure_is_raised_despite_a_later_cancellation_from_outside(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock
+) -> None:
+    """The cancellation comes while the other calls unwind."""
+    function = UnwindsSlowly()
+    with trio.move_on_after(2.0):
+        assert await raised_by(async_wait("ab", function, timeout=60.0)) is function.error
+    assert trio.current_time() == 5.0
+
+
+async def test_the_first_failure_cancels_all_calls_and_is_raised_after_they_have_unwound(
+    raised_by: Any, async_wait: Any, autojump_clock: MockClock, nothing_left: Any
+) -> None:
+    function = UnwindsSlowly()
+    recorder = Recorder(function)
     with nothing_left():
-        assert await raised_by(async_wait("abcdef", recorder, timeout=60.0, capacity=3)) is error
+        assert await raised_by(async_wait("abcdef", recorder, timeout=60.0, capacity=3)) is function.error
         assert trio.current_time() == 5.0
         assert (recorder.running, recorder.cancelled, recorder.values) == (0, 2, ["a", "b", "c"])
-    assert error.__notes__ == ["element 1, 'b', attempt 1"]
+    assert function.error.__notes__ == ["element 1, 'b', attempt 1"]
 
 
 async def test_a_failure_cancels_the_body(raised_by: Any, async_wait: Any, autojump_clock: MockClock) -> None:

@@ -44,17 +44,23 @@ def remembered(folder: Path) -> int:
     return sum(reader.bucket(number).num_rows for number in range(256))
 
 
+def answer_the_first(service: Service) -> None:
+    """Answer as many calls as `ANSWERED`; all others hang."""
+
+    async def answer(question: str) -> str:
+        if len(service.calls) > ANSWERED:
+            await trio.sleep_forever()
+        return question
+
+    service.answer = answer
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
 def test_a_job_that_is_killed_half_way_pays_once_more_only_for_the_calls_in_flight(
     service: Service, tmp_path: Path
 ) -> None:
-    async def answers_the_first(question: str) -> str:
-        if len(service.calls) > ANSWERED:
-            await trio.sleep_forever()
-        return question
-
-    service.answer = answers_the_first
+    answer_the_first(service)
     first = driver(service, tmp_path, 2)
     try:
         wait_until(
@@ -94,13 +100,7 @@ def check(service: Service, folder: Path, copies: int) -> None:
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
 def test_workers_whose_jvm_was_killed_cancel_their_calls_and_start_no_more(service: Service, tmp_path: Path) -> None:
     """PySpark's daemon would end them, too, so it is killed first."""
-
-    async def answers_the_first(question: str) -> str:
-        if len(service.calls) > ANSWERED:
-            await trio.sleep_forever()
-        return question
-
-    service.answer = answers_the_first
+    answer_the_first(service)
     job = driver(service, tmp_path, 1)
     try:
         job.until(lambda: remembered(tmp_path) == ANSWERED and service.running == IN_FLIGHT)

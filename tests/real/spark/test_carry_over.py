@@ -209,14 +209,18 @@ def test_keyed_rows_keep_the_order_of_their_key_when_they_are_carried_over(strea
         assert set(calls) == set(range(team, 20, 3))
 
 
-@pytest.mark.thorough
-def test_a_restarted_query_continues_with_the_rows_that_were_carried_over(stream: Stream, service: Service) -> None:
+def stop_with_two_carried_rows(stream: Stream, service: Service) -> None:
     held = Held(service, 0, 5)
     stream.add(0, 10)
     stream.start(carried(stream.read(), service))
     stream.until(lambda rows: len(rows) == 8)
     stream.stop()
     held.release()
+
+
+@pytest.mark.thorough
+def test_a_restarted_query_continues_with_the_rows_that_were_carried_over(stream: Stream, service: Service) -> None:
+    stop_with_two_carried_rows(stream, service)
     stream.add(10, 20)
     stream.start(carried(stream.read(), service))
     assert ids(stream.until(lambda rows: len(rows) >= 20)) == list(range(20))
@@ -289,12 +293,7 @@ def test_columns_of_any_name_are_carried_over_and_may_be_keys(stream: Stream, se
 @pytest.mark.thorough
 def test_a_micro_batch_that_only_the_sink_has_committed_is_not_repeated(stream: Stream, service: Service) -> None:
     """The driver may die between the two commits. Repeated, the batch would carry other rows over than it wrote."""
-    held = Held(service, 0, 5)
-    stream.add(0, 10)
-    stream.start(carried(stream.read(), service))
-    stream.until(lambda rows: len(rows) == 8)
-    stream.stop()
-    held.release()
+    stop_with_two_carried_rows(stream, service)
     for log in ("offsets", "commits"):
         for entry in Path(stream.checkpoint, log).iterdir():
             number = entry.name.removeprefix(".").removesuffix(".crc")
