@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from statistics import fmean, median
 from typing import Any
@@ -26,7 +28,9 @@ CAPACITIES = (15, 50, 150)
 TIMEOUT = 60.0
 HEAD = ("service", "calls in the sample", "error of the time", "worst", "time", "cost", "p99", "best setting")
 NUMBERS = ("seconds", "weight", "p99")
+CANNOT_TELL = "cannot tell"  # the forecast says so of the rate
 NEAR = 1.05  # a setting is right if it is within 5 % of the best one
+MARKED = re.compile(r"(<!-- forecasts -->\n).*?(<!-- end of forecasts -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -40,17 +44,18 @@ class Cell:
 
     def line(self) -> str:
         """A line of the table."""
+        known = [forecast for forecast in self.forecasts if forecast.is_known]
+        errors = [row.seconds / self.runs[row.capacity]["seconds"] - 1 for each in known for row in each.rows]
         pairs = [(row, self.runs[row.capacity]) for forecast in self.forecasts for row in forecast.rows]
-        errors = [row.seconds / run["seconds"] - 1 for row, run in pairs]
         inside = [fmean(_covers(row, name, run[name]) for row, run in pairs) for name in NUMBERS]
         fastest = min(run["seconds"] for run in self.runs.values())
-        given = [forecast.best_row.capacity for forecast in self.forecasts if forecast.is_known]
+        given = [forecast.best_row.capacity for forecast in known]
         right = sum(self.runs[capacity]["seconds"] <= NEAR * fastest for capacity in given)
         cells = (
             f"{self.service.name}{'' if self.service.is_expected else ' *'}",
             f"{self.size}",
-            f"{median(map(abs, errors)):.0%}",
-            f"{max(errors, key=abs):+.0%}",
+            f"{median(map(abs, errors)):.0%}" if known else CANNOT_TELL,
+            f"{max(errors, key=abs):+.0%}" if known else "",
             *(f"{share:.0%}" for share in inside),
             f"{right} of {len(given)}" if given else "none",
         )
@@ -63,19 +68,25 @@ def _covers(row: ForecastRow, name: str, value: float) -> bool:
 
 
 def main() -> None:
-    """Compare forecasts with runs, and print the table."""
+    """Compare forecasts with runs, print the table and write it into a page."""
     parser = ArgumentParser("python -m benchmarks.forecast", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"take {QUICK_SAMPLES} samples instead of {SAMPLES}")
     parser.add_argument("--size", type=int, choices=SIZES, help="only samples of this size")
+    parser.add_argument("--page", type=Path, help="a page whose marked table is replaced")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # of samples that have not reached their load
-    print(f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}", sep="\n")
+    lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
     for service in HELD_OUT:
         runs = {capacity: numbers_of(service, capacity) for capacity in CAPACITIES}
         for size in SIZES if options.size is None else (options.size,):
             samples = [sample_of(service, seed, size) for seed in range(QUICK_SAMPLES if options.quick else SAMPLES)]
             forecasts = [rehearse(sample, ELEMENTS, capacity=CAPACITIES) for sample in samples]
-            print(Cell(service, size, runs, forecasts).line(), flush=True)
+            lines.append(Cell(service, size, runs, forecasts).line())
+            print(lines[-1], flush=True)
+    if options.page is not None:
+        table = "\n".join(lines)
+        text = options.page.read_text(encoding="utf-8")
+        options.page.write_text(MARKED.sub(rf"\g<1>\n{table}\n\n\2", text), encoding="utf-8")
 
 
 def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:
