@@ -60,7 +60,8 @@ def is_defined_in(owner: Any, inner: Any, module: str) -> bool:
         return False
     if isinstance(owner, ModuleType):
         return getattr(inner, "__module__", None) == module
-    return str(inner.__qualname__).startswith(f"{owner.__qualname__}.")
+    # The `__new__` of a named tuple has no name
+    return str(getattr(inner, "__qualname__", "")).startswith(f"{owner.__qualname__}.")
 
 
 def examples() -> Iterator[Docstring]:
