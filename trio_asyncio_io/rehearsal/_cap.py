@@ -62,7 +62,7 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     limits: list[Limit] = [_bucket, *(partial(_window, each) for each in levels)]
     rates = [*_scale(lowest, highest, STEP), *first.likely_rates()]
     numbers = [rates, *[list(_scale(SHORTEST, longest, STEP))] * len(levels)]
-    found: list[Tried] = []
+    found, fewest = list[Tried](), inf
     for seen in (first, more):
         explained = EXPLAINED * len(seen.starts)
         tried = [_searched(partial(limit, seen), each) for limit, each in zip(limits, numbers, strict=True)]

@@ -161,8 +161,10 @@ class MemoRows:
         for start, end in ranges([answer.value.nbytes for _, answer in completed]):
             rows = [row for row, _ in completed[start:end]]
             answers = pa.concat_arrays([answer.value for _, answer in completed[start:end]])
-            written = self._exploded(rows, answers) if self._enrichment.flatten else (rows, answers)
-            yield from self._conversion.enriched(*written)
+            if self._enrichment.flatten:
+                yield from self._conversion.enriched(*self._exploded(rows, answers))
+            else:
+                yield from self._conversion.enriched(rows, answers)
             self._conversion.release(rows)
 
     def _exploded(self, rows: Sequence[Row], answers: pa.Array) -> tuple[list[Row], pa.Array, int]:
