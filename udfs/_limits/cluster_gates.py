@@ -99,6 +99,7 @@ class LeaseOfProcess:
 
     Attributes:
         lease: The lease as plain data.
+        task_began: The instant of the first call of the latest task. None: it has made none.
         away_since: The instant since which calls wait for a source that is away. None: they do not.
     """
 
@@ -109,6 +110,7 @@ class LeaseOfProcess:
             if isinstance(limit, ClusterRate)
             else BudgetLease(str(limit.name), limit.amount, secrets.token_hex(8))
         )
+        self.task_began: float | None = None
         self.away_since: float | None = None
         self._leased = leased
         self._advice = leased.advice
@@ -121,14 +123,13 @@ class LeaseOfProcess:
         Sends a request if one is due.
         """
         now = trio.current_time()
+        if self.task_began is None:
+            self.task_began = now
         self._send(self.lease.request(now, weight))
         return self.lease.delay(now, weight)
 
-    def check(self, began: float) -> None:
-        """Fail if the source has been away for too long, and also since a task began. Warn if it is away.
-
-        Args:
-            began: The instant at which the task began.
+    def check(self) -> None:
+        """Fail if the source has been away for too long, and also since the latest task began. Warn if it is away.
 
         Raises:
             ClusterRateError: So it is.
@@ -140,7 +141,7 @@ class LeaseOfProcess:
             self.away_since = outage.since
             logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
         give_up = leased.limit.give_up
-        if outage.latest >= max(outage.since + give_up, began):
+        if outage.latest >= max(outage.since + give_up, self.task_began or 0.0):
             raise ClusterRateError(
                 f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
                 f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
@@ -223,7 +224,7 @@ class ClusterLease(Gate):
     def __init__(self, lease: LeaseOfProcess, leased: Leased) -> None:
         self._lease = lease
         self._leased = leased
-        self._began: float | None = None
+        lease.task_began = None  # in a new task
         self.weight = leased.limit.weight
         self.name = leased.settled_name
 
@@ -239,15 +240,13 @@ class ClusterLease(Gate):
             BudgetError: It is beyond the budget.
             ClusterRateError: The source has been away for too long.
         """
-        if self._began is None:
-            self._began = trio.current_time()
         delay = self._lease.delay(weight)
         if delay is None:
             name, amount = self._leased.limit.name, self._leased.amount
             spent, digits = self._lease.lease.spent_by_all(), ",.2f" if amount >= 1 else ".3g"
             raise BudgetError(f"budget {name!r} used up by all tasks: {spent:{digits}} of {amount:{digits}}")
         if delay:
-            self._lease.check(self._began)
+            self._lease.check()
         return delay
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002

@@ -163,6 +163,19 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     assert run.calls == 0
 
 
+async def test_a_later_task_of_the_process_fails_after_one_more_attempt(autojump_clock: MockClock) -> None:
+    """Also if its gate is that of the first task, because the budget has a name."""
+    source, run = SimulatedSource(), Run()
+    source.respond = refuse
+    gate, lease = process(source, 10, give_up=20.0)
+    sent = 0
+    for _ in range(2):
+        with pytest.raises(ClusterRateError):
+            await run.of(ClusterLease(lease, gate._leased), 1)
+        assert len(source.requests) > sent
+        sent = len(source.requests)
+
+
 async def test_a_source_that_refuses_says_what_to_check(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
 
