@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ def test_a_mutant_has_one_change_and_the_name_of_its_function(tmp_path: Path) ->
     ]
     assert mutants_of(path)[5].source.count("<=") == 1
     assert {each.line for each in mutants_of(path)} == {5, 7, 8, 9}
+
+
+def test_each_survivor_that_was_judged_is_a_mutant() -> None:
+    judged = tomllib.loads(Path(__file__).with_name("survivors.toml").read_text())
+    found = {path: {each.name for each in mutants_of(Path(path))} for path in judged}
+    assert [name for path, names in judged.items() for name in names if name not in found[path]] == []
 
 
 @pytest.mark.processes
