@@ -76,6 +76,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # of samples that have not reached their load
     lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
+    print(*lines, sep="\n")
     for service in HELD_OUT:
         runs = {capacity: numbers_of(service, capacity) for capacity in CAPACITIES}
         for size in SIZES if options.size is None else (options.size,):
