@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import trio
 
 from tests.rehearsal.planted import in_virtual_time
 from trio_asyncio_io import AsyncFunction, FixedDelay, StreamRecord, Watermark
-from trio_asyncio_io.gates import RateLimit, settle, usage
+from trio_asyncio_io.gates import CallEndedError, RateLimit, settle, usage
 from trio_asyncio_io.rehearsal import Sample, record
 
 
@@ -200,6 +201,35 @@ def test_a_weight_may_have_a_name() -> None:
 
     sample = sample_of(range(40), ask, 40, weight=lambda _: 1.0, weight_name="dollars")
     assert {call.weight for call in sample.calls} == {0.1}
+
+
+def test_a_settled_weight_only_falls_and_none_after_the_end() -> None:
+    refused: list[Exception] = []
+
+    def try_to_settle(actual: float) -> None:
+        try:
+            settle(actual)
+        except (CallEndedError, ValueError) as error:
+            refused.append(error)
+
+    async def settle_late() -> None:
+        await trio.sleep(1.0)
+        try_to_settle(0.0)
+
+    async def main() -> Sample:
+        async with trio.open_nursery() as background:
+
+            async def ask(value: int) -> int:
+                settle(5.0)
+                try_to_settle(7.0)
+                background.start_soon(settle_late)
+                return await answer(value)
+
+            return await record(range(40), ask, 40, timeout=1.0, loads=(2, 10), weight=lambda value: 9.0)
+
+    sample: Sample = in_virtual_time(main)
+    assert [call.weight for call in sample.calls] == [5.0] * 40
+    assert Counter(map(type, refused)) == {ValueError: 40, CallEndedError: 40}
 
 
 def test_settle_reaches_the_gates_of_the_sample() -> None:

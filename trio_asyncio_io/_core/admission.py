@@ -32,6 +32,7 @@ __all__ = [
     "Rank",
     "Waiting",
     "Weights",
+    "check_settled",
     "rank_of",
     "weights_of",
     "weights_of_call",
@@ -116,6 +117,25 @@ class CallEndedError(RuntimeError):
     """
 
 
+def check_settled(actual: float, least: float, *, has_ended: bool) -> None:
+    """Check that a call may settle this weight, which has settled `least` before, or infinity.
+
+    Raises:
+        CallEndedError: The call has ended.
+        ValueError: It has settled less. The difference may be spent already, so a settled weight only falls.
+    """
+    if has_ended:
+        raise CallEndedError(
+            f"settle({actual:g}) changes nothing: its call has ended, or has lost to another call of hedged. Call "
+            "settle in the function that makes the request, before it returns"
+        )
+    if actual > least:
+        raise ValueError(
+            f"settle: actual must be at most {least:g}, which the call has settled before, got {actual:g}: call "
+            "settle once, when the actual weight is known"
+        )
+
+
 @dataclass(slots=True)
 class Admission:
     """A call in its gates, from its start to its end.
@@ -179,23 +199,9 @@ class Admission:
             raise problem
 
     def check_settle(self, actual: float, name: str | None) -> None:
-        """Check that the call may settle this weight.
-
-        Raises:
-            CallEndedError: The call has ended.
-            ValueError: It has settled less. The difference may be spent already, so a settled weight only falls.
-        """
-        if self.has_ended:
-            raise CallEndedError(
-                f"settle({actual:g}) changes nothing: its call has ended, or has lost to another call of hedged. Call "
-                "settle in the function that makes the request, before it returns"
-            )
+        """See `check_settled`."""
         least = min((self.settled.get(position, inf) for position in self._weighted(name)), default=inf)
-        if actual > least:
-            raise ValueError(
-                f"settle: actual must be at most {least:g}, which the call has settled before, got {actual:g}: call "
-                "settle once, when the actual weight is known"
-            )
+        check_settled(actual, least, has_ended=self.has_ended)
 
     def settle(self, actual: float, name: str | None) -> None:
         """Correct the weight in each gate that has one, or in those of this name. Call `check_settle` before."""

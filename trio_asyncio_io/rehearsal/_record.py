@@ -11,6 +11,7 @@ from warnings import warn
 
 import trio
 
+from .._core.admission import check_settled
 from .._core.checks import check_callable, check_int, check_number, check_optional_name
 from .._core.describe import describe
 from .._core.elements import Watermark, value_of
@@ -294,6 +295,7 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
             self._calls[position] = RecordedCall(
                 now - self._zero, seconds, outcome, settled, load, phase, failure, again, estimate
             )
+            weight.has_ended = True
             CURRENT_CALL.reset(token)
 
     def sample(self, elements: int, timeout: float, *, is_limited: bool) -> Sample:
@@ -309,13 +311,17 @@ class _Weight:
 
     def __init__(self, estimate: float | None, name: str | None) -> None:
         self.estimate = estimate
+        self.has_ended = False
         self._name = name
         self._actual: float | None = None
         self._outer = CURRENT_CALL.get()
 
     def settle(self, actual: float, name: str | None) -> None:
-        """Correct the weight."""
-        if self._is_named(name):
+        """Correct the weight. Raises the same errors as that of an operator's call."""
+        is_named = self._is_named(name)
+        least = self._actual if is_named and self._actual is not None else inf
+        check_settled(actual, least, has_ended=self.has_ended)
+        if is_named:
             self._actual = actual
         if self._outer is not None:
             self._outer.settle(actual, name)
