@@ -135,7 +135,7 @@ async def test_the_advice_helps_or_says_that_nothing_here_will(plant: Plant, aut
         assert plant.gain * (await plant.run(wait=unordered_wait))[0] <= seconds
     if "More capacity changes nothing" in verdict.advice or "is enough" in verdict.advice:
         more, _ = await plant.run(capacity=2 * plant.options.get("capacity", 10))
-        assert more >= 0.9 * seconds  # on a busy machine, the operator pauses more often, and calls start in other orders
+        assert more >= 0.9 * seconds  # on a busy machine, the operator pauses, and calls start in another order
     assert bool(options) == (plant.gain > 1.0 or "is enough" in verdict.advice)
 
 
