@@ -78,6 +78,16 @@ def test_answers_are_on_the_disk_soon_and_the_log_says_so(memo: Directory, answe
         wait_until(lambda: path.stat().st_size > without_report, "the log does not report what is on the disk")
 
 
+def test_the_first_answers_of_a_log_are_on_the_disk_with_its_file(memo: Directory, answers: Any) -> None:
+    writer = Writer(memo, PATIENCE, ALL)
+    found = []
+    for number in (1, 2):
+        writer.add(answers(number))
+        assert writer._log is not None
+        found.append(writer._log.has_new)
+    assert found == [False, True]
+
+
 def test_a_log_that_is_full_ends_and_another_begins(
     memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
