@@ -45,7 +45,7 @@ class Contender:
 
     @property
     def missing(self) -> str:
-        """What to do about the missing package, or an empty string."""
+        """How to install the package if it is missing, else an empty string."""
         if self.package is None or find_spec(self.package) is not None:
             return ""
         return NOT_INSTALLED

@@ -136,7 +136,7 @@ def awaitable_from(function: Any, *arguments: Any) -> Any:
 
 
 def checked_awaitable(function: Any, result: Any) -> Awaitable[Any]:
-    """What the function has returned, if it can be awaited.
+    """Return what the function has returned, if it can be awaited.
 
     Raises:
         NotAsyncError: It cannot. The message explains how to adapt the function.

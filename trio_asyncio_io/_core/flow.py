@@ -205,9 +205,12 @@ class Flow:
             self.gate_wait.fold()
 
     def check_slots(self, now: float, *, jobs: int, ending: int = 0) -> None:
-        """A slot may be free for which there is no record, because so many can start and no more come now.
+        """Begin the time in which a slot is free for lack of records, if that is so.
 
-        So many calls free their slots now.
+        Args:
+            now: The time.
+            jobs: How many records can start. No more will come for now.
+            ending: How many calls are about to free their slots.
         """
         is_waiting = self.room.is_on or (self.input_end < inf and self.lanes.is_on)
         if is_waiting and self._has_free_slots(jobs, ending) and not self.full.is_on:

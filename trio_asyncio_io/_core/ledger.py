@@ -277,7 +277,7 @@ class Ledger:
             self.flow.wait_for_gate_of_key()
 
     def end_wait_for_gate_of_key(self, call: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
-        """Record that a call has waited for these gates of its key."""
+        """Record for how long each gate of its key has held back a call."""
         for entry in call.records:
             self._add_gate_wait(entry, since, now, by_gate)
             self.flow.end_wait_for_gate_of_key(now - since, now)

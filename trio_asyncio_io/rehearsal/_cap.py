@@ -31,7 +31,7 @@ __all__ = ["Cap", "caps_of"]
 FIRST_CALLS, MOST_CALLS = 400, 1_600  # that all limits are tried on, and those that explain these
 STEP, FINE_STEP = 1.06, 1.006  # of the scales of rates and windows: of all, and around the best ones
 FINE = 3  # so many best ones
-LIKELY = 1.3  # a bucket has at most so many times the rate that it was seen to admit, if it was rarely full
+LIKELY = 1.3  # upper limit of the rate of a bucket that was rarely full, over the rate of its admitted calls
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
 PHASES = 4  # of a fixed window
 SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
@@ -133,11 +133,11 @@ class _Seen:
 
 Tried: TypeAlias = tuple[int, Cap]  # how many calls a limit does not explain
 Limit: TypeAlias = Callable[[_Seen, float], list[Tried]]  # with a rate, or the length of a window
-Levels: TypeAlias = Callable[[_Seen, float], list[float]]  # of the calls, with windows of so many seconds
+Levels: TypeAlias = Callable[[_Seen, float], list[float]]  # of the calls, for a window of this length in seconds
 
 
 def _searched(attempt: Callable[[float], list[Tried]], numbers: Iterable[float]) -> dict[float, list[Tried]]:
-    """What was tried with each of these numbers, and more finely around the best ones."""
+    """The attempts with each of these numbers, and on a finer scale around the best ones."""
     tried = {number: attempt(number) for number in numbers}
     best = sorted(tried, key=lambda number: min(tried[number])[0])[:FINE]
     fine = (each for number in best for each in _scale(number / STEP, number * STEP, FINE_STEP))

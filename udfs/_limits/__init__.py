@@ -1,4 +1,4 @@
-"""The limits of a cluster: one rate, or one budget, for all its processes, and the source of which each leases parts.
+"""Limits that all processes of a cluster share: a rate, or a budget, which a source leases to them in parts.
 
 A rate has tokens. A token is for one call at one instant on the source's clock. The source never grants an instant
 twice, and the instants are `1 / pace` apart. A process bounds the difference of the two clocks, and starts a call only

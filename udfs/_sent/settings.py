@@ -76,7 +76,7 @@ class Settings:
 
     @property
     def budget_name(self) -> str | None:
-        """The name of the cluster's budget. None: there is none."""
+        """The name of the budget for the cluster, or None without one."""
         return next((limit.settled_name for limit in self.limits if isinstance(limit, Leased)), None)
 
     @property

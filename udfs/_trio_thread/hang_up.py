@@ -1,4 +1,4 @@
-"""Hang-up: the end of the connection to Spark."""
+"""Notices when Spark closes its connection to the worker."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
 
 
 async def test_a_later_task_of_the_process_fails_after_one_more_attempt(autojump_clock: MockClock) -> None:
-    """Also if its gate is that of the first task, because the budget has a name."""
+    """Tasks of one process share the gate of a budget, because it has a name."""
     source, run = SimulatedSource(), Run()
     source.respond = refuse
     gate, lease = process(source, 10, give_up=20.0)
