@@ -15,7 +15,7 @@ HEAD = """\
 # Benchmarks
 
 The cost of an element, the share of the highest possible throughput, and how both scale, compared with alternatives.
-The benchmark itself (`benchmarks/`) writes this page. All numbers in a table come from one run, except those of other engines.
+The benchmark itself (`benchmarks/`) writes this page. All numbers in a table come from one run, except other engines'.
 
     .ci/just bench --json docs/design/benchmarks.json --page docs/design/benchmarks.md \\
         --fill README.md $(grep -rl --include='*.md' figure: docs)
