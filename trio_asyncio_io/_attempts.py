@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, Self, TypeAlias, cast
 
 import trio
@@ -202,7 +202,8 @@ class _Limit:
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     def call(entry: Entry) -> Awaitable[Any]:
         entry.attempts += 1
-        return checked_awaitable(invoke, invoke(entry.value))
+        awaitable = invoke(entry.value)
+        return awaitable if type(awaitable) is CoroutineType else checked_awaitable(invoke, awaitable)
 
     return call
 

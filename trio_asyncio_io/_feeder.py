@@ -71,17 +71,20 @@ class Feeder:
         self._check_open()
         async with self._lock:
             self._check_open()
-            while not self._try_accept(element, trio.current_time()):
+            while (entry := self._accept(element, trio.current_time())) is None:
                 await self._wait_for_room()
                 self._check_open()
+            self._accepted(entry)
 
     def put_nowait(self, element: Any) -> None:
         """Accept the element, or raise `trio.WouldBlock`."""
         self._check_open()
         self._lock.acquire_nowait()
         try:
-            if not self._try_accept(element, trio.current_time()):
+            entry = self._accept(element, trio.current_time())
+            if entry is None:
                 raise trio.WouldBlock
+            self._accepted(entry)
         finally:
             self._lock.release()
 
@@ -124,19 +127,21 @@ class Feeder:
     @enable_ki_protection
     def _accept_or_hold(self, element: Any) -> bool:
         """Accept an element of the source. Returns whether to pause before the next one."""
-        current_time = self._current_time  # a local name: Python takes longer to call what is not a method of the class
+        # Local names: Python takes longer to call what is not a method of the class
+        current_time, accept = self._current_time, self._accept
         now = current_time()
         try:
-            is_accepted = self._try_accept(element, now)
+            entry = accept(element, now)
         except StopIteration as error:  # `map` would take it for the end of the source
             self._ledger.hold(element)
             raise RuntimeError(f"a function of the operator raised StopIteration for {describe(element)}") from error
         except BaseException:  # raised by the user's key, or an interrupt in it
             self._ledger.hold(element)
             raise
-        if not is_accepted:
+        if entry is None:
             self._ledger.hold(element)
             return True
+        self._accepted(entry)
         return self._pace.is_due(now) or self._refusal is not None
 
     @enable_ki_protection
@@ -170,14 +175,6 @@ class Feeder:
     def _check_open(self) -> None:
         if self._refusal is not None:
             raise self._refusal(self._reason) from self._cause
-
-    def _try_accept(self, element: Any, now: float) -> bool:
-        accept = self._accept  # a local name: as above
-        entry = accept(element, now)
-        if entry is None:
-            return False
-        self._accepted(entry)
-        return True
 
     def _accepted(self, entry: Entry) -> None:
         if entry.results is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
-from types import CoroutineType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ._core.describe import describe
@@ -141,7 +140,7 @@ def checked_awaitable(function: Any, result: Any) -> Awaitable[Any]:
     Raises:
         NotAsyncError: It cannot. The message explains how to adapt the function.
     """
-    if type(result) is not CoroutineType and not isawaitable(result):
+    if not isawaitable(result):
         raise NotAsyncError.for_result(function, result)
     return result
 

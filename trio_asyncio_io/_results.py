@@ -271,8 +271,9 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     async def __anext__(self) -> R:
         if self._leaving:
             await checkpoint_if_cancelled()
-        has_waited = not self._leaving
+        has_waited = False
         while not self._leaving:  # another consumer may be faster
+            has_waited = True
             try:
                 await self._channel.receive()
             except trio.EndOfChannel:

@@ -51,7 +51,8 @@ class StreamElementQueue:
         else:
             if self._records >= self.bound:
                 return None
-            entry = self._order.append(element, value_of(element), self._arrived, 0.0)
+            entry = self._order.entry_type(element, value_of(element), self._arrived, 0.0)
+            self._order.append(entry)
             self._records += 1
         self._arrived += 1
         return entry

@@ -44,7 +44,6 @@ class Entry:
     __slots__ = (
         "attempts",
         "element",
-        "is_watermark",
         "load",
         "results",
         "samples",
@@ -53,6 +52,7 @@ class Entry:
         "value",
     )
 
+    is_watermark = False
     load: int  # not set in `__init__`, which costs too much for something that few entries need
 
     def __init__(self, element: Any, value: Any, sequence: int, since: float) -> None:
@@ -60,7 +60,6 @@ class Entry:
         self.value = value
         self.sequence = sequence
         self.since = since
-        self.is_watermark = False
         self.results: Sequence[Any] | None = None
         self.attempts = 0
         self.samples: Samples | None = None
@@ -84,9 +83,10 @@ class Entry:
 class _WatermarkEntry(Entry):
     __slots__ = ()
 
+    is_watermark = True
+
     def __init__(self, watermark: Watermark, sequence: int, since: float) -> None:
         super().__init__(watermark, watermark, sequence, since)
-        self.is_watermark = True
         self.results = [watermark]
 
 
@@ -94,10 +94,11 @@ class Order(ABC):
     """The common part of the three orders."""
 
     has_keys = False  # whether `may_start` and `successor` depend on the entry
+    entry_type: type[Entry] = Entry  # that of a record
 
     @abstractmethod
-    def append(self, element: Any, value: Any, sequence: int, since: float) -> Entry:
-        """Append a record with this value and return its entry."""
+    def append(self, entry: Entry) -> None:
+        """Append a record: a new entry of `entry_type`."""
 
     @abstractmethod
     def append_watermark(self, watermark: Watermark, sequence: int, since: float) -> Entry:
@@ -134,10 +135,8 @@ class InputOrder(Order):
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
 
-    def append(self, element: Any, value: Any, sequence: int, since: float) -> Entry:
-        entry = Entry(element, value, sequence, since)
+    def append(self, entry: Entry) -> None:
         self._entries.append(entry)
-        return entry
 
     def append_watermark(self, watermark: Watermark, sequence: int, since: float) -> Entry:
         entry = _WatermarkEntry(watermark, sequence, since)
@@ -191,10 +190,7 @@ class SegmentEntry(Entry):
 
     __slots__ = ("segment",)
 
-    def __init__(self, element: Any, value: Any, sequence: int, since: float, segment: Segment) -> None:
-        Entry.__init__(self, element, value, sequence, since)  # `super()` would double the cost
-        self.segment = segment
-        segment.waiting.add(self)
+    segment: Segment
 
     def complete(self, results: Sequence[Any]) -> None:
         if self.results is None:
@@ -209,11 +205,14 @@ class CompletionOrder(Order):
     follows.
     """
 
+    entry_type = SegmentEntry
+
     def __init__(self) -> None:
         self._segments: deque[Segment] = deque([Segment()])
 
-    def append(self, element: Any, value: Any, sequence: int, since: float) -> Entry:
-        return SegmentEntry(element, value, sequence, since, self._segments[-1])
+    def append(self, entry: Any) -> None:
+        entry.segment = segment = self._segments[-1]
+        segment.waiting.add(entry)
 
     def append_watermark(self, watermark: Watermark, sequence: int, since: float) -> Entry:
         entry = _WatermarkEntry(watermark, sequence, since)
@@ -228,11 +227,12 @@ class CompletionOrder(Order):
 
     def take(self, limit: int) -> list[Entry]:
         taken: list[Entry] = []
-        while completed := self._segments[0].completed:
-            while completed and len(taken) < limit:
+        while (completed := self._segments[0].completed) and len(taken) < limit:
+            if len(taken) + len(completed) <= limit:
+                taken += completed
+                completed.clear()
+            else:
                 taken.append(completed.popleft())
-            if completed:
-                break
             self._remove_empty_segments()
         return taken
 
@@ -290,27 +290,27 @@ class KeyOrder(CompletionOrder):
     """
 
     has_keys = True
+    entry_type = _KeyedEntry
 
     def __init__(self, key: Callable[[Any], Hashable]) -> None:
         super().__init__()
         self._key = key
         self._newest: dict[Hashable, _KeyedEntry] = {}  # the newest entry of each key, unless it has been emitted
 
-    def append(self, element: Any, value: Any, sequence: int, since: float) -> Entry:
-        key = self._key(value)
+    def append(self, entry: Any) -> None:
+        key = self._key(entry.value)
         try:
             previous = self._newest.get(key)
         except TypeError as error:
             raise TypeError(
-                f"key returned an unhashable value, {describe(key)}, for {describe(value)}: "
+                f"key returned an unhashable value, {describe(key)}, for {describe(entry.value)}: "
                 "return a string, a number or a tuple of them"
             ) from error
-        entry = _KeyedEntry(element, value, sequence, since, self._segments[-1])
+        super().append(entry)
         entry.key, entry.next, entry.is_head = key, None, previous is None or (previous.is_head and previous.is_done)
         if previous is not None:
             previous.next = entry
         self._newest[key] = entry
-        return entry
 
     def take(self, limit: int) -> list[Entry]:
         taken = super().take(limit)
