@@ -63,12 +63,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         sort_by_length(items)
 
 
-def pytest_collection_finish() -> None:
-    """Leave the tests and their modules out of garbage collections, of which some tests make hundreds."""
-    gc.collect()
-    gc.freeze()
-
-
 OPERATORS = {
     "ordered": ordered_wait,
     "unordered": unordered_wait,
@@ -111,6 +105,16 @@ def raised_by() -> Callable[..., Awaitable[Any]]:
         return None
 
     return raised_by
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _older_objects_are_frozen() -> None:
+    """Leave what exists before a file out of its garbage collections, of which some tests make hundreds.
+
+    That is not only modules and tests: an exception among the parameters of a test keeps all frames that it passed.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
