@@ -31,6 +31,13 @@ CPU = pytest.StashKey[CpuMeter]()
 # For each JVM that a test starts: none lives long enough for the optimizing compiler and parallel collectors to pay off
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# For each Spark: a few rows are not worth generated code, and Python is slow to connect on a busy machine
+os.environ.setdefault(
+    "PYSPARK_SUBMIT_ARGS",
+    "--conf spark.sql.codegen.factoryMode=NO_CODEGEN --conf spark.sql.codegen.wholeStage=false "
+    "--conf spark.python.authenticate.socketTimeout=120s pyspark-shell",
+)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
