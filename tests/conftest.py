@@ -31,6 +31,13 @@ CPU = pytest.StashKey[CpuMeter]()
 # For each JVM that a test starts: none lives long enough for the optimizing compiler and parallel collectors to pay off
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# For each Spark: a few rows are not worth generated code, and Python is slow to connect on a busy machine
+os.environ.setdefault(
+    "PYSPARK_SUBMIT_ARGS",
+    "--conf spark.sql.codegen.factoryMode=NO_CODEGEN --conf spark.sql.codegen.wholeStage=false "
+    "--conf spark.python.authenticate.socketTimeout=120s pyspark-shell",
+)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -61,12 +68,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.scheduling import sort_by_length  # noqa: PLC0415 - needs xdist
 
         sort_by_length(items)
-
-
-def pytest_collection_finish() -> None:
-    """Leave the tests and their modules out of garbage collections, of which some tests make hundreds."""
-    gc.collect()
-    gc.freeze()
 
 
 OPERATORS = {
@@ -111,6 +112,16 @@ def raised_by() -> Callable[..., Awaitable[Any]]:
         return None
 
     return raised_by
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _older_objects_are_frozen() -> None:
+    """Leave what exists before a file out of its garbage collections, of which some tests make hundreds.
+
+    That is not only modules and tests: an exception among the parameters of a test keeps all frames that it passed.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

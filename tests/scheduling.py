@@ -16,10 +16,14 @@ __all__ = ["LONGEST", "GroupScheduling", "group_of", "sort_by_length"]
 LONGEST = (
     "tests/real/spark a-l",
     "tests/real/spark m-z",
-    "tests/real/demo",
+    "tests/real/drivers",
     "tests/real/cluster",
     "tests/real/connect",
-    "tests/real/drivers",
+    "tests/rehearsal/test_forecast.py",
+    "tests/real/demo",
+    "tests/real/databases",
+    "tests/udfs/test_rehearsal.py",
+    "tests/gates/test_experiments.py",
     "tests/docs/test_examples.py",
 )
 

@@ -14,6 +14,7 @@ import trio
 
 from benchmarks.forecast._services import PATIENT, SERVICES, Planted, function_of
 from tests.rehearsal.planted import in_virtual_time, operated, sampled
+from tests.support import thorough_except
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Gate, PerKey, RateLimit, settle
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
@@ -89,7 +90,7 @@ def test_a_rate_is_found_if_the_first_refusals_come_late() -> None:
     assert fitted.cap.rate == pytest.approx(150.0, rel=0.05)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", thorough_except([1], [1, 2, 3]))
 @pytest.mark.parametrize(
     ("rate", "options"),
     [(50.0, {"window": 1.0, "hint": 2.0}), (10.0, {"window": 3.0, "slides": True, "hint": 0.4})],

@@ -35,9 +35,6 @@ ENVIRONMENT = {
     "COLUMNS": "80",
     "PYTHONPATH": str(Path(__file__).parents[3]),
     "PYTHONUNBUFFERED": "1",
-    # The processes are too short-lived for an optimising compiler
-    "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "PYSPARK_SUBMIT_ARGS": "--conf spark.python.authenticate.socketTimeout=120s pyspark-shell",
 }
 
 

@@ -110,6 +110,7 @@ def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tm
     assert all(row["label"] in {"positive", "neutral", "negative"} and row["error"] is None for row in rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
 def test_a_wrong_key_stops_the_job_although_errors_go_into_a_column(tmp_path: Path) -> None:
     app = LLMApp(**ROOMY)

@@ -13,6 +13,7 @@ import trio
 
 from tests.processes import Family
 from tests.service import Service
+from tests.support import thorough_except
 from udfs._memo.answers import BUCKETS
 from udfs._memo.directory import Directory
 from udfs._memo.reader import Reader
@@ -37,7 +38,9 @@ def remembered(memo: Path) -> int:
     return sum(reader.bucket(number).num_rows for number in range(BUCKETS))
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+@pytest.mark.parametrize(
+    "end", thorough_except([signal.SIGKILL], [signal.SIGKILL, signal.SIGINT]), ids=["killed", "interrupted"]
+)
 def test_a_forecast_that_ends_in_its_sample_loses_no_answer(
     end: signal.Signals, service: Service, tmp_path: Path
 ) -> None:

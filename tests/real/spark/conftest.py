@@ -26,12 +26,8 @@ CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.authenticate.socketTimeout": "120s",  # Python is slow to connect to the JVM on a busy machine
     "spark.sql.shuffle.partitions": "2",
-    # The jobs have a few rows, and would pay for generated code and for new plans: a third of the JVM's CPU time
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",  # the jobs have a few rows, and would pay for new plans
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
     "spark.sql.session.timeZone": "America/New_York",
 }

@@ -12,7 +12,7 @@ from pyspark.sql import Observation, SparkSession
 
 from tests.entry_points import COLUMN_AND_ROWS, EVERY_ENTRY_POINT, with_answer
 from tests.service import Service
-from tests.support import PATIENCE
+from tests.support import PATIENCE, thorough_except
 from udfs import ClusterRate, explain, ordered_wait
 from udfs._plan.limits import _servers
 
@@ -101,7 +101,7 @@ def hang_up(listener: socket.socket, connections: int) -> None:
         listener.accept()[0].close()
 
 
-@COLUMN_AND_ROWS
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
 def test_calls_wait_while_the_source_is_away_and_continue_when_it_is_back(
     spark: SparkSession, service: Service, entry_point: str
 ) -> None:

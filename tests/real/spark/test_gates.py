@@ -134,13 +134,13 @@ def test_a_job_makes_no_call_while_its_service_asks_for_a_pause(
 
 
 @ENTRY_POINTS
-def test_a_job_whose_breaker_gives_up_fails_with_the_exception_of_its_service(
+def test_a_job_whose_breaker_gives_up_fails_with_the_exception_of_its_service_although_errors_go_into_a_column(
     spark: SparkSession, server: Server, entry_point: str
 ) -> None:
     server.respond = Outage(0, lambda outage: False).respond
     gate = CircuitBreaker(calls=5, open_for=0.1, give_up=1.0)
     with pytest.raises(PythonException) as caught:
-        answers(spark, server, entry_point, 20, capacity=CAPACITY, gate=gate)
+        answers(spark, server, entry_point, 20, capacity=CAPACITY, gate=gate, on_error="column")
     lines = str(caught.value).strip().splitlines()
     assert lines[-2].startswith("httpx.ReadError: ")
     assert lines[-1] == "the circuit was not closed for 1.0 s (give_up), so the operator stops"
