@@ -89,6 +89,8 @@ HIDDEN = {
     "in_thread.wrapped",
 }
 SECTION = re.compile(r"^(Args|Attributes|Example|Raises|Returns|Semantics|Yields):\n((?:(?: .*)?\n)*)", re.MULTILINE)
+# What a description says of a default, which stands in the signature above it
+DEFAULT = re.compile(r" \(the default\)|[;,] [\d.,]+ by default(?=[.;])| (?:False|True|None) by default\.")
 # (parameter, default, meaning), a name or a member -> the first entry of a page that has it
 Described: TypeAlias = dict[Any, str]
 ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): ?(.*(?:\n(?: .*)?)*)", re.MULTILINE)
@@ -254,7 +256,7 @@ def _parameters(text: str, public: Any, linked: Callable[[str], str], described:
     for row in rows:
         if described.setdefault(row, name) != name:
             elsewhere.setdefault(described[row], []).append(row[0])
-    new = [[each, rest] for each, default, rest in rows if described[each, default, rest] == name]
+    new = [[each, DEFAULT.sub("", rest)] for each, default, rest in rows if described[each, default, rest] == name]
     parts = [_table(["parameter", "meaning"], new)] if new else []
     for other, names in elsewhere.items():
         parts.append(f"As in [`{other}`](#{other.lower().replace('.', '')}): {', '.join(names)}.")
