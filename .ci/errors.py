@@ -36,7 +36,7 @@ def tables() -> str:
     remedies = remedies_of_the_page()
     lines = []
     for area, messages in by_area().items():
-        with_remedies = {text: names for text, names in messages.items() if text in remedies}
+        with_remedies = {text: names for text, names in messages.items() if remedies.get(text)}
         if not with_remedies:
             continue
         lines.append(f"\n## {area}\n\n| message | raised as | what to do |\n| --- | --- | --- |")

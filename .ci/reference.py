@@ -56,20 +56,43 @@ NAMES = {
     },
     "http.md": {"udfs.http": "", "udfs.http_columns": "", "udfs.http.httpx2": ""},
 }
-# Public methods for other modules of their package
+# Public classes that only the packages make, and whose signatures are long
+WITHOUT_SIGNATURE = {"Statistics", "Totals"}
+# Public methods and properties for other modules of their package, for Spark or for Trio
 HIDDEN = {
+    "AsyncPandasUDF.evalType",
+    "AsyncPandasUDF.func",
+    "AsyncPandasUDF.returnType",
+    "BlockedLoop.after_io_wait",
+    "BlockedLoop.after_run",
+    "BlockedLoop.before_io_wait",
+    "BlockedLoop.before_run",
     "Entry.next_output",
     "NotAsyncError.for_result",
     "Options.bound",
     "StackTransport.is_watched",
+    "Totals.allowed",
+    "Totals.call_seconds",
+    "Totals.first_calls",
+    "Totals.in_flight",
+    "Totals.mean_latency",
+    "Totals.of_calls",
+    "Totals.of_run",
+    "Totals.of_supply",
+    "Totals.size",
+    "Totals.slot_wait_share",
+    "Totals.slots_busy",
+    "Totals.started_at_once",
     "from_asyncio.wrapped",
     "from_callback.wrapped",
     "from_future.wrapped",
     "in_thread.wrapped",
 }
 SECTION = re.compile(r"^(Args|Attributes|Example|Raises|Returns|Semantics|Yields):\n((?:(?: .*)?\n)*)", re.MULTILINE)
-# (parameter, default, meaning) -> the first entry of a page that has it
-Described: TypeAlias = dict[tuple[str, str, str], str]
+# What a description says of a default, which stands in the signature above it
+DEFAULT = re.compile(r" \(the default\)|[;,] [\d.,]+ by default(?=[.;])| (?:False|True|None) by default\.")
+# (parameter, default, meaning), a name or a member -> the first entry of a page that has it
+Described: TypeAlias = dict[Any, str]
 ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): ?(.*(?:\n(?: .*)?)*)", re.MULTILINE)
 
 
@@ -98,13 +121,22 @@ def _entry(module: str, name: str, depth: int, described: Described) -> Iterator
     if not (inspect.isclass(public) or inspect.isfunction(public)):
         return
     yield f"\n{'#' * depth} {name}\n"
+    if described.setdefault(name, module) != module:
+        yield f"As [`{described[name]}.{name}`](#{name.lower()}).\n"
+        return
     yield _signature(name, public)
     yield _body(public, linked, described, name)
+    inherited: dict[str, list[str]] = {}
     for key, member in _members(public):
+        if described.setdefault(member, name) != name:
+            inherited.setdefault(described[member], []).append(f"`{key}`")
+            continue
         yield f"\n{'#' * (depth + 1)} {name}.{key}\n"
         if not isinstance(member, property):
             yield _signature(key, member)
         yield _body(member, linked, described, f"{name}.{key}")
+    for other, keys in inherited.items():
+        yield f"\nAs in [`{other}`](#{other.lower()}): {', '.join(keys)}.\n"
 
 
 def _members(public: Any) -> Iterator[tuple[str, Any]]:
@@ -131,7 +163,8 @@ def _is_public(each: type) -> bool:
 
 
 def _signature(name: str, public: Any) -> str:
-    if inspect.isclass(public) and not re.search(r"^Args:$", inspect.getdoc(public) or "", re.MULTILINE):
+    is_made = name not in WITHOUT_SIGNATURE and re.search(r"^Args:$", inspect.getdoc(public) or "", re.MULTILINE)
+    if inspect.isclass(public) and not is_made:
         return ""  # only the packages make one
     try:
         signature = inspect.signature(public)
@@ -223,12 +256,8 @@ def _parameters(text: str, public: Any, linked: Callable[[str], str], described:
     for row in rows:
         if described.setdefault(row, name) != name:
             elsewhere.setdefault(described[row], []).append(row[0])
-    new = [list(row) for row in rows if described[row] == name]
-    parts = []
-    if any(default for _, default, _ in new):
-        parts.append(_table(["parameter", "default", "meaning"], new))
-    elif new:
-        parts.append(_table(["parameter", "meaning"], [[each, rest] for each, _, rest in new]))
+    new = [[each, DEFAULT.sub("", rest)] for each, default, rest in rows if described[each, default, rest] == name]
+    parts = [_table(["parameter", "meaning"], new)] if new else []
     for other, names in elsewhere.items():
         parts.append(f"As in [`{other}`](#{other.lower().replace('.', '')}): {', '.join(names)}.")
     return "\n\n".join(parts)

@@ -8,11 +8,11 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #
 #     __main__                              the command line
 #     resilience/                           gates and other algorithms in front of simulated services
-#     _page  _figures  _picture  _targets   the report as a page of the docs, with its figures and targets
+#     _page  _figures  _picture             the report as a page of the docs, with its figures
 #     _prose                                numbers of the report in the other pages
 #     instructions  children/               a script of its own: instructions of an element, compared with a commit
 #     _overhead                             cost per element
-#     _throughput  _window  _scale          share of Little's law, and growth with length, capacity and buffer
+#     _throughput  _window                  share of Little's law
 #     _http  _http_clients  _http_server    cost of an HTTP request
 #     _enriching  _start_up                 Spark: cost of a row and start-up
 #     _gain  _by_hand                       Spark: calls with latencies, compared with code by hand

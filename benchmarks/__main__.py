@@ -16,7 +16,6 @@ from ._overhead import overhead
 from ._page import write_page
 from ._prose import filled
 from ._report import Report, Section
-from ._scale import scale
 from ._throughput import throughput
 from .resilience._command import main as resilience
 
@@ -39,10 +38,10 @@ def main() -> int:
             section.show(console)
         report.put(part, sections)
         if recorded is not None and recorded.is_quick == report.is_quick:
-            report.keep_engines(recorded)
+            report.keep_recorded(recorded)
         if options.json is not None:
             report.write(options.json)  # after each part, so that an interrupted run keeps the finished ones
-    report.sections.sort(key=lambda section: ("operator", "engines", *PARTS).index(section.part))
+    report.sections.sort(key=lambda section: ("operator", "engines", "latency", "scale", *PARTS).index(section.part))
     if options.json is not None:
         report.write(options.json)
         console.print(f"written to {options.json}")
@@ -83,10 +82,6 @@ def _latency(options: argparse.Namespace, on_step: Step) -> list[Section]:
     return throughput(quick=options.quick, on_step=on_step)
 
 
-def _scale(options: argparse.Namespace, on_step: Step) -> list[Section]:
-    return scale(quick=options.quick, on_step=on_step)
-
-
 def _http(options: argparse.Namespace, on_step: Step) -> list[Section]:
     from ._http import http  # noqa: PLC0415 - the operator's parts do not need httpx
 
@@ -124,7 +119,6 @@ def _streaming(options: argparse.Namespace, on_step: Step) -> list[Section]:
 PARTS: dict[str, Callable[[argparse.Namespace, Step], list[Section]]] = {
     "operator": _operator,
     "latency": _latency,
-    "scale": _scale,
     "http": _http,
     "spark": _spark,
     "gain": _gain,

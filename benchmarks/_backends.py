@@ -1,10 +1,9 @@
-"""Trio and asyncio as backends, on the real clock or on one that jumps to the next deadline."""
+"""Trio and asyncio as backends, and for Trio a clock that jumps to the next deadline."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import selectors
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -12,7 +11,7 @@ import trio
 
 from . import _timer
 
-__all__ = ["ASYNCIO", "TRIO", "TRIO_SLEEP", "Backend"]
+__all__ = ["ASYNCIO", "TRIO", "Backend"]
 
 Async = Callable[..., Awaitable[Any]]
 
@@ -21,7 +20,7 @@ class Backend(Protocol):
     """The event loop of a contender."""
 
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
-        """Run to the end; with `is_virtual`, on a clock that jumps whenever every task is waiting."""
+        """Run to the end; with `is_virtual`, on Trio, on a clock that jumps whenever every task is waiting."""
 
     async def checkpoint(self, _: int) -> None:
         """A call of exactly one checkpoint."""
@@ -57,8 +56,7 @@ class JumpingClock(trio.abc.Clock):
 
 
 class _OnTrio:
-    def __init__(self, sleep: Async) -> None:
-        self.sleep = sleep
+    sleep = staticmethod(_timer.sleep)
 
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
         trio.run(function, *arguments, clock=JumpingClock() if is_virtual else None)
@@ -78,31 +76,10 @@ class _OnTrio:
             await function(*arguments, stop_at)
 
 
-class JumpingSelector(selectors.DefaultSelector):
-    """Never waits; advances its own time instead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        if timeout is None:
-            return super().select(None)
-        self.now += timeout
-        return super().select(0)
-
-
-def _jumping_loop() -> asyncio.AbstractEventLoop:
-    selector = JumpingSelector()
-    loop = asyncio.SelectorEventLoop(selector)
-    loop.time = lambda: selector.now  # type: ignore[method-assign]
-    return loop
-
-
 class _OnAsyncio:
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
-        with asyncio.Runner(loop_factory=_jumping_loop if is_virtual else None) as runner:
-            runner.run(_awaited(function, *arguments))
+        assert not is_virtual
+        asyncio.run(_awaited(function, *arguments))
 
     async def checkpoint(self, _: int) -> None:
         await asyncio.sleep(0)
@@ -130,6 +107,5 @@ def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
     """Ignore errors of tasks that a stopped peer has left behind."""
 
 
-TRIO: Backend = _OnTrio(_timer.sleep)
-TRIO_SLEEP: Backend = _OnTrio(trio.sleep)
+TRIO: Backend = _OnTrio()
 ASYNCIO: Backend = _OnAsyncio()

@@ -16,7 +16,7 @@ from udfs._plan.arguments import make_settings
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread.conversion import RowConversion
 
-from ._contenders import Call, with_operator
+from ._contenders import with_operator
 from ._report import Line, Section
 from ._rounds import alternate, in_words
 from ._timer import sleep
@@ -57,20 +57,13 @@ async def call(number: int) -> int:
     return number
 
 
-async def call_on_trio_sleep(number: int) -> int:
-    """The same with Trio's own sleep."""
-    STARTS.append(time.thread_time())
-    await trio.sleep(SECONDS)
-    return number
-
-
 def bridge(*, quick: bool, on_step: Callable[[], object]) -> Section:
     """The share of capacity / latency that is reached, and the CPU time of both threads."""
     rows, rounds = (20_000, 1) if quick else (100_000, 7)
-    contenders: dict[str, Callable[[], Run]] = {}
-    for note, each in (("", call), (", on trio.sleep", call_on_trio_sleep)):
-        contenders[f"the operator alone{note}"] = partial(_alone, each, rows)
-        contenders[f"behind the bridge{note}"] = partial(_behind_the_bridge, each, rows)
+    contenders: dict[str, Callable[[], Run]] = {
+        "the operator alone": partial(_alone, rows),
+        "behind the bridge": partial(_behind_the_bridge, rows),
+    }
     found = alternate(contenders, rounds, on_step, warm_up=not quick)
     section = Section(
         f"The bridge: calls of {SECONDS * 1000:.0f} ms at a capacity of {CAPACITY:,} in one task, without Spark's JVM",
@@ -99,16 +92,16 @@ def _line(name: str, runs: list[Run], rows: int) -> Line:
     return Line(name, values)
 
 
-def _alone(function: Call, rows: int) -> Run:
+def _alone(rows: int) -> Run:
     STARTS.clear()
     began = time.perf_counter()
-    trio.run(partial(with_operator, mode="unordered"), function, rows, CAPACITY, TIMEOUT)
+    trio.run(partial(with_operator, mode="unordered"), call, rows, CAPACITY, TIMEOUT)
     return Run(time.perf_counter() - began, STARTS[-1] - STARTS[0])
 
 
-def _behind_the_bridge(function: Call, rows: int) -> Run:
+def _behind_the_bridge(rows: int) -> Run:
     STARTS.clear()
-    settings = make_settings(function, TIMEOUT, {"capacity": CAPACITY}, mode="unordered")
+    settings = make_settings(call, TIMEOUT, {"capacity": CAPACITY}, mode="unordered")
     added = StructType([StructField("result", LongType())])
     conversion = RowConversion(Enrichment(settings, added, "UTC", inputs=(0,)))
     began, cpu = time.perf_counter(), time.thread_time()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean
 from typing import Any
 
 import trio
@@ -105,22 +104,20 @@ def _measured(
     measured = measure(jobs, rounds, on_step, warm_up=False)
     section = Section(
         f"{workload.title}: calls in Spark, Arrow batches of {size:,} rows",
-        f"{workload.notes}, capacity {CAPACITY}, one task; wall time, {in_words(rounds)}. "
+        f"{workload.notes}, capacity {CAPACITY}, one task, {rows:,} rows; wall time, {in_words(rounds)}. "
         "Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` "
         "and `to` are the worst and the best round. Calls and their peak are counted in a separate run of "
         f"{FEW:,} rows. The threads have no timeout",
         {
-            "rows": "{:,.0f}",
             "seconds": "{:.2f}",
             "of perfect": "{:.1%}",
             "from": "{:.1%}",
             "to": "{:.1%}",
-            "of Little's law": "{:.0%}",
             "calls for each row": "{:.2f}",
         },
         name=f"{workload.name} {size}",
     )
-    perfect, mean = greedy_seconds(rows, workload.seconds_of), fmean(map(workload.seconds_of, range(rows)))
+    perfect = greedy_seconds(rows, workload.seconds_of)
     for name, times in measured.numbers.items():
         seconds, (calls, peak) = measured.median(name), counts[name]
         values: dict[str, float | None] = {
@@ -129,7 +126,6 @@ def _measured(
             "of perfect": perfect / seconds,
             "from": perfect / max(times),
             "to": perfect / min(times),
-            "of Little's law": rows * mean / CAPACITY / seconds,
             "calls for each row": calls / FEW,
         }
         section.lines.append(Line(name, values, peak))

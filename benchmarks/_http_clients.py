@@ -8,7 +8,6 @@ import json
 import ssl
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -16,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httptools
-import httpx
 import trio
 
 from udfs.http import client
@@ -123,16 +121,6 @@ async def _own_pool(module: str, workers: Workers) -> Cost:
         return await _on_trio(workers, [partial(_json_of, http)] * workers.workers)
 
 
-async def _client_per_worker(workers: Workers) -> Cost:
-    """httpx with one client per worker, and therefore a pool of one connection."""
-    context = workers.context or httpx.create_ssl_context()
-    async with AsyncExitStack() as stack:
-        clients = [httpx.AsyncClient(verify=context, trust_env=False) for _ in range(workers.workers)]
-        for http in clients:
-            await stack.enter_async_context(http)
-        return await _on_trio(workers, [partial(_json_of, http) for http in clients])
-
-
 class _Bare:
     """The minimum on Trio: its streams and httptools, without timeouts, checks or retries."""
 
@@ -207,7 +195,6 @@ CLIENTS: dict[str, tuple[str, Callable[[Workers], Cost], int]] = {
     "udfs.http_columns": ("pyspark", partial(_trio, _column), 1),
     "aiohttp on asyncio": ("aiohttp", partial(_asyncio, _aiohttp), 1),
     "bare Trio streams and httptools": ("httptools", partial(_trio, _bare), 1),
-    "httpx, a client per worker": ("httpx", partial(_trio, _client_per_worker), 4),
     "httpx2, its own pool": ("httpx2", partial(_trio, partial(_own_pool, "httpx2")), 4),
     "httpx, its own pool": ("httpx", partial(_trio, partial(_own_pool, "httpx")), 10),
 }

@@ -18,7 +18,6 @@ from .peers import PEERS
 
 __all__ = [
     "CAPACITY",
-    "KEYED",
     "ORDERED",
     "TIMEOUT",
     "UNORDERED",
@@ -32,7 +31,6 @@ CAPACITY = 100
 TIMEOUT = 5.0
 ORDERED = ours("ordered", mode="ordered")
 UNORDERED = ours("unordered", mode="unordered")
-KEYED = ours("keyed", mode="keyed", key=lambda number: number)  # a key for each element
 FORMATS = {
     "μs/element": "{:.1f}",
     "ratio": "{:.2f}",

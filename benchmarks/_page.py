@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ._figures import FIGURES, draw
 from ._report import Report
-from ._targets import TARGETS
 
 __all__ = ["table", "text_of", "write_page"]
 
@@ -23,15 +22,15 @@ The benchmark itself (`benchmarks/`) writes this page. All numbers in a table co
     .venv/bin/python -m benchmarks.instructions cda5cf4  # instructions of an element, compared with a commit (valgrind)
     .venv/bin/python -m benchmarks.instructions          # the same with idle gates, compared with none
 
-A peer that is not installed has a line without numbers. Contenders are measured one after another, round after
-round, and ratios are taken within a round, so that a disturbance affects all of them: the ratios hold on other
-machines, the times do not. Each row also shows how many calls were made, and how many were in flight at most, because
-a contender that ignores the limit or calls twice cannot be compared. "(no timeout)" means that a contender sets no
-deadline; this operator and the bare worker loop set one for each call.
+Contenders are measured one after another, round after round, and ratios are taken within a round, so that a
+disturbance affects all of them: the ratios hold on other machines, the times do not. Each row also shows how many
+calls were made, and how many were in flight at most, because a contender that ignores the limit or calls twice cannot
+be compared. "(no timeout)" means that a contender sets no deadline; this operator and the bare worker loop set one for
+each call. A peer that is not installed has a line without numbers.
 
-Daft, Pathway and Flink ran in processes of their own. The benchmark does not run them any more: their lines, and the
-table of engines, were recorded by the code of commit b263e386 (`benchmarks/children`). Flink in Java calls a function
-in Java: it shows Flink's schedule, and the price of Python.
+Some numbers were recorded by earlier code, and are not measured any more. Daft, Pathway and Flink ran in processes of
+their own, with the code of commit b263e386 (`benchmarks/children`). The tables "Scale" and the lines "on trio.sleep"
+come from commit 8f0d8521. Flink in Java calls a function in Java: it shows Flink's schedule, and the price of Python.
 """
 QUICK = (
     "\n**This was a quick run**: few and short rounds, only to check that everything works. Its figures are rough.\n"
@@ -73,8 +72,7 @@ def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
     yield HEAD.rstrip()
     if report.is_quick:
         yield QUICK.rstrip()
-    yield from ("", _machine(report), "", "## Targets", "")
-    yield from table([["", "target", "measured", ""], *(target.cells(report) for target in TARGETS)])
+    yield from ("", _machine(report))
     notes = ""
     for section in report.sections:
         yield from ("", f"## {section.title}", "")

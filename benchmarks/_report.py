@@ -16,6 +16,8 @@ from rich.table import Table
 __all__ = ["Line", "Report", "Section"]
 
 PEAK = "peak in flight"
+RECORDED = ("engines", "scale")  # parts that are not run any more
+SLEEP = ", on trio.sleep"
 ENGINES = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
 PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
 
@@ -131,14 +133,14 @@ class Report:
         self.sections[:] = [section for section in self.sections if section.part != part]
         self.sections.extend(replace(section, part=part) for section in sections)
 
-    def keep_engines(self, recorded: Report) -> None:
-        """Keep what was recorded of engines in processes of their own, which are not run any more."""
+    def keep_recorded(self, recorded: Report) -> None:
+        """Keep the tables and lines that are not measured any more."""
         for section in recorded.sections:
             measured = self.section(section.name)
-            if measured is None and section.part == "engines":
+            if measured is None and section.part in RECORDED:
                 self.sections.append(section)
             elif measured is not None:
-                lines = [line for line in section.lines if line.name.startswith(ENGINES)]
+                lines = [line for line in section.lines if line.name.startswith(ENGINES) or line.name.endswith(SLEEP)]
                 measured.lines.extend(line for line in lines if measured.line(line.name) is None)
 
     def write(self, path: Path) -> None:

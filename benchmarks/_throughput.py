@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from ._backends import TRIO_SLEEP
 from ._contenders import FLOOR, Contender, ours
 from ._latencies import mean_latency
 from ._overhead import ORDERED, UNORDERED
@@ -19,7 +18,6 @@ from .peers import PEERS
 __all__ = ["throughput"]
 
 FORMATS = {"virtual/s": "{:,.0f}", "share": "{:.1%}", "real/s": "{:,.0f}", "real share": "{:.1%}", "calls": "{:,.0f}"}
-LEFT_OUT = "left out of a quick run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,6 @@ class Plan:
     rounds: int
     schedules: tuple[Contender, ...]  # on the virtual clock
     contenders: tuple[Contender, ...]  # on the real one
-    left_out: tuple[str, ...] = ()
 
 
 BASIC = (FLOOR, ORDERED, UNORDERED)
@@ -40,27 +37,12 @@ BUFFERS = tuple(
     ours(f"ordered, buffer x {times}{note}", mode="ordered", buffer=100 * times)
     for times, note in ((1, " (as Flink)"), (10, ""), (30, ""), (50, ""))
 )
-# Trio's own sleep costs more than the response of a service: see `_timer`
-SLEEPING = tuple(replace(each, name=f"{each.name}, on trio.sleep", backend=TRIO_SLEEP) for each in BASIC)
-SLOW = "aiostream, unordered (no timeout)"  # a second for a thousand calls
 # At a capacity of 100 the latencies repeat after 6.15 seconds; twice that makes the share exact
-QUICK_PEERS = tuple(each for each in PEERS if each.name != SLOW)
 PLANS = (
-    Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS, *PEERS), (*BASIC, *PEERS, *SLEEPING)),
-    Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS, *SLEEPING)),
+    Plan(100, 12.0, 12.0, 2, (*BASIC, *BUFFERS), (*BASIC, *PEERS)),
+    Plan(1_000, 5.0, 5.0, 3, BASIC, (*BASIC, *PEERS)),
 )
-QUICK_PLANS = (
-    Plan(
-        100,
-        2.0,
-        1.5,
-        1,
-        (*BASIC, *BUFFERS, *QUICK_PEERS),
-        (*BASIC, *QUICK_PEERS),
-        (SLOW, *(each.name for each in SLEEPING)),
-    ),
-    Plan(1_000, 1.0, 1.5, 1, (), BASIC, tuple(each.name for each in (*PEERS, *SLEEPING))),
-)
+QUICK_PLANS = (Plan(100, 2.0, 1.5, 1, (*BASIC, *BUFFERS), BASIC), Plan(1_000, 1.0, 1.5, 1, (), BASIC))
 
 
 def throughput(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
@@ -76,7 +58,7 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
         f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one "
         "includes the CPU: the bare worker loop shows the limit of this machine. The bare loop, asyncio by hand and "
         "PyFlink count the end of a call, the others a received result. Calls are those of a whole round. On Trio a "
-        "latency is an entry in a timer, as on asyncio; `trio.sleep` costs several times as much, see the last lines",
+        "latency is an entry in a timer, as on asyncio; `trio.sleep` costs several times as much",
         FORMATS,
         name=f"throughput {plan.capacity}",
     )
@@ -87,7 +69,6 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
             schedules[each.name] = rate(each, plan.capacity, plan.virtual, is_virtual=True)
             on_step()
     rates = _real_rates(plan, on_step)
-    notes |= dict.fromkeys(plan.left_out, LEFT_OUT)
     for name, note in notes.items():
         section.lines.append(_line(name, note, limit, schedules.get(name), rates.get(name, [])))
     return section

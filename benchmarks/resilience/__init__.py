@@ -9,7 +9,7 @@
 #     _rates  _limits  _sources            limited rates, limits that change, and leases without their source
 #     _counted  _weights                   limits that are hard to follow, and estimates that are wrong
 #     _capacities                          services with a knee or a latency
-#     _outages  _hedging                   outages, and slow calls
+#     _outages                             outages
 #     _costs                               gates that have nothing to do
 #     _experiment                          an experiment and its criteria
 #     _gates  _leases                      the gates of all tasks

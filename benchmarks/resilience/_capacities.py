@@ -7,8 +7,6 @@ from functools import partial
 from math import inf
 from statistics import fmean
 
-import trio
-
 from trio_asyncio_io.gates import AdaptiveCapacity, Gate
 
 from ._counting import between, per_second, sampler
@@ -68,22 +66,6 @@ def measure_knee(
     return throughput, fmean(value for at, value in in_flight if at >= 20) / servers
 
 
-FIRST = "in the first 20 s"
-FROM_60, OF_4 = "in flight from a start of 60", "in flight of 4 tasks"
-
-
-def _start(gate: Callable[[int], Gate | None], quick: bool) -> Result:
-    seconds = 30.0 if quick else 60.0
-    service = KneeService(20, 0.1)
-    simulate(20.0, service, [gate(8)], capacity=100)
-    values = {
-        FIRST: len(service.answered) / (20 / 0.1 * 20),
-        FROM_60: measure_knee(lambda: gate(60), 1, 20, 0.1, seconds)[1],
-        OF_4: measure_knee(lambda: gate(8), 4, 20, 0.1, seconds)[1],
-    }
-    return Result(values, [])
-
-
 def _far_away(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Result:
     seconds = 22.0 if quick else 60.0
     service = KneeService(1_000, 0.205)
@@ -94,24 +76,6 @@ def _far_away(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Re
         "over all": len(service.answered) / (possible * seconds),
     }
     return Result(values, per_second(service.answered, seconds, 2.05))  # ten latencies
-
-
-def _slower(gate: Callable[[], Gate | None], capacity: int, quick: bool) -> Result:
-    seconds = 12.0 if quick else 30.0
-    service = KneeService(1_000, 0.1)
-
-    async def control() -> None:
-        for latency in (0.3, 0.1):
-            await trio.sleep(seconds)
-            service.seconds = latency
-
-    simulate(3 * seconds, service, [gate()], capacity=capacity, control=control)
-    phases = [("at 100 ms", 0.1), ("at 300 ms", 0.3), ("at 100 ms again", 0.1)]
-    values = {
-        name: between(service.answered, number * seconds + 10, (number + 1) * seconds) / ((seconds - 10) * 16 / latency)
-        for number, (name, latency) in enumerate(phases)
-    }
-    return Result(values, per_second(service.answered, 3 * seconds))
 
 
 PERCENT = "{:.1%}"
@@ -130,21 +94,6 @@ EXPERIMENTS = [
         _contenders(_knee, 100, 100),
     ),
     Experiment(
-        "start",
-        "A knee below the start, and a knee of four tasks",
-        "The service has 20 servers of 0.1 s. One task with up to 100 slots has 20 s from a start of 8 calls; one "
-        "starts with 60 calls; and four start with 8 each. The calls in flight are means after 20 s, compared with the "
-        "knee",
-        "A step up gains throughput although the service is saturated, if others lose it. The latency shows that.",
-        "",
-        {FIRST: PERCENT, FROM_60: "{:.2f}", OF_4: "{:.2f}"},
-        [Criterion(FIRST, minimum=0.9), Criterion(FROM_60, maximum=1.2), Criterion(OF_4, maximum=1.6)],
-        {
-            OURS: partial(_start, lambda start: AdaptiveCapacity(start, 100)),
-            _fixed(100): partial(_start, lambda start: None),
-        },
-    ),
-    Experiment(
         "far",
         "A service that is only far away",
         "One task with up to 200 slots, for 60 s. Each call takes 205 ms, however many there are",
@@ -153,16 +102,5 @@ EXPERIMENTS = [
         {"after 20 s": PERCENT, "over all": PERCENT},
         [Criterion("after 20 s", minimum=0.95), Criterion("over all", minimum=0.85)],
         _contenders(_far_away, 200, 200),
-    ),
-    Experiment(
-        "slower",
-        "The service becomes slower, and is not overloaded",
-        "One task with up to 16 slots. A call takes 100 ms, from second 30 to 60 it takes 300 ms. The numbers leave "
-        "out the first 10 s of each phase",
-        "The throughput decides about the capacity, so a higher latency alone changes nothing.",
-        "",
-        {"at 100 ms": PERCENT, "at 300 ms": PERCENT, "at 100 ms again": PERCENT},
-        [Criterion(name, minimum=0.97) for name in ("at 100 ms", "at 300 ms", "at 100 ms again")],
-        _contenders(_slower, 16, 16),
     ),
 ]

@@ -16,6 +16,8 @@ from ._page import write_page
 
 __all__ = ["keep_others", "main"]
 
+ORDER = {name: place for place, name in enumerate(EXPERIMENTS)}
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run the experiments, print the tables and write the files."""
@@ -29,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         if recorded is not None and recorded.is_quick == report.is_quick:
             keep_others(section, recorded)
         report.sections[:] = [*(each for each in report.sections if each.name != name), section]
-        report.sections.sort(key=lambda section: list(EXPERIMENTS).index(section.name))
+        report.sections.sort(key=lambda section: ORDER.get(section.name, len(ORDER)))
         if options.json is not None:
             report.write(options.json)  # after each one, so that an interrupted run keeps the finished ones
     if options.page is not None:

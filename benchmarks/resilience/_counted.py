@@ -1,4 +1,4 @@
-"""Experiments with limits that services count in different ways, and with limits that are hard to follow."""
+"""Experiments with limits that services count in different ways, and with a very low limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._counting import between
 from ._experiment import Criterion, Experiment, Result
 from ._gates import BACKOFF, Gates, each, none
 from ._run import simulate
-from ._services import FixedWindowService, LimitedService, RateCappedService, RefusingService, SlidingWindowService
+from ._services import FixedWindowService, LimitedService, RateCappedService, SlidingWindowService
 
 __all__ = ["EXPERIMENTS", "measure"]
 
@@ -56,13 +56,6 @@ def _counted(gates: Gates, quick: bool) -> Result:
     return Result(values, [])
 
 
-def _storms(gates: Gates, quick: bool) -> Result:
-    seconds = 60.0 if quick else 120.0
-    service = RefusingService(20.0, 2.0)
-    share, refused = measure(service, 1, 360, seconds, gates=gates, warm_up=20.0, capacity=20)
-    return Result({SHARE: share, REFUSED: refused}, [])
-
-
 def _low(gates: Gates, quick: bool) -> Result:
     seconds = 120.0 if quick else 300.0
     values: dict[str, float | None] = {}
@@ -71,12 +64,6 @@ def _low(gates: Gates, quick: bool) -> Result:
         share, refused = measure(service, tasks, 1.0, seconds, gates=gates, warm_up=30.0)
         values |= {f"{SHARE}, {suffix}": share, f"refused, {suffix}": refused}
     return Result(values, [])
-
-
-def _slow(gates: Gates, quick: bool) -> Result:
-    service = RateCappedService(100, 2.0)
-    share, refused = measure(service, 1, 100, 30.0 if quick else 120.0, gates=gates, capacity=400)
-    return Result({SHARE: share, REFUSED: refused}, [])
 
 
 EXPERIMENTS = [
@@ -103,17 +90,6 @@ EXPERIMENTS = [
         _contenders(_counted),
     ),
     Experiment(
-        "storms",
-        "A service refuses everything now and then",
-        "One task with 20 slots, for 120 s. A service answers in 50 ms, however many calls there are, but refuses all "
-        "calls for 2 s of every 20 s",
-        "This is not a rate, so a lower one does not help. The gate makes single calls until the service admits one.",
-        "",
-        {SHARE: PERCENT, REFUSED: RATIO},
-        [Criterion(SHARE, minimum=0.9), Criterion(REFUSED, maximum=0.018)],
-        _contenders(_storms),
-    ),
-    Experiment(
         "low",
         "One call per second",
         "1 and 4 tasks, for 300 s, in front of a token bucket of 1 that is filled once per second",
@@ -131,15 +107,5 @@ EXPERIMENTS = [
             Criterion("refused, 4 tasks", maximum=1.2),
         ],
         _contenders(_low),
-    ),
-    Experiment(
-        "slow",
-        "Calls of two seconds",
-        "One task with 400 slots, for 120 s. A service admits 100 calls per second, and each takes 2 s",
-        "A gate that measured the successes of the last half second would be two seconds late.",
-        "",
-        {SHARE: PERCENT, REFUSED: RATIO},
-        [Criterion(SHARE, minimum=0.95), Criterion(REFUSED, maximum=0.01)],
-        _contenders(_slow),
     ),
 ]

@@ -8,9 +8,8 @@ from math import exp, log
 from random import Random
 from statistics import fmean
 
-from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, Gate
+from trio_asyncio_io.gates import AdaptiveRate
 
-from ._capacities import measure_knee
 from ._counted import measure
 from ._experiment import Criterion, Experiment, Result
 from ._gates import BACKOFF, Gates, each, none
@@ -22,7 +21,6 @@ SEED = 20_260_701  # drawn after all parameters were fixed
 CASES = 24
 PERCENT, RATIO = "{:.1%}", "{:.3f}"
 MEAN, LEAST, REFUSED, MOST = "mean share", "least share", "mean refused", "most refused"
-LATE, IN_FLIGHT, HIGHEST = "throughput", "in flight, to the knee", "most in flight, to the knee"
 
 
 def _between(random: Random, low: float, high: float) -> float:
@@ -55,19 +53,6 @@ def _rates(gates: Gates, quick: bool) -> Result:
     return Result({MEAN: fmean(shares), LEAST: min(shares), REFUSED: fmean(refused), MOST: max(refused)}, [])
 
 
-def _knees(gate: Callable[[int], Gate | None], quick: bool) -> Result:
-    random = Random(SEED)
-    found = []
-    for number in range(2 if quick else 10):
-        tasks = random.choice([1, 1, 2, 3, 4])
-        servers = round(_between(random, 6 * tasks, 80))
-        seconds = _between(random, 0.02, 0.3)
-        start = max(2, round(servers / tasks * _between(random, 0.2, 1.5)))
-        found.append(measure_knee(lambda start=start: gate(start), tasks, servers, seconds, 60.0, seed=number))
-    throughput, in_flight = zip(*found, strict=True)
-    return Result({LATE: fmean(throughput), IN_FLIGHT: fmean(in_flight), HIGHEST: max(in_flight)}, [])
-
-
 EXPERIMENTS = [
     Experiment(
         "rates-held-out",
@@ -82,20 +67,6 @@ EXPERIMENTS = [
         {
             "AdaptiveRate": partial(_rates, each(AdaptiveRate)),
             BACKOFF: partial(_rates, none),
-        },
-    ),
-    Experiment(
-        "knees-held-out",
-        "Knees that no parameter was chosen for",
-        "10 services at random: 6 to 80 servers of 20 to 300 ms, 1 to 4 tasks with up to 100 slots each. The starts of "
-        "all tasks together are 0.2 to 1.5 times the knee. 60 s each, of which the first 20 do not count",
-        "The throughput that is possible, and the calls in the service, of which those above the knee only wait.",
-        "",
-        {LATE: PERCENT, IN_FLIGHT: "{:.2f}", HIGHEST: "{:.2f}"},
-        [Criterion(LATE, minimum=0.95), Criterion(IN_FLIGHT, maximum=1.3), Criterion(HIGHEST, maximum=2.0)],
-        {
-            "AdaptiveCapacity": partial(_knees, lambda start: AdaptiveCapacity(start, 100)),
-            "a fixed 100": partial(_knees, lambda start: None),
         },
     ),
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._page import table
-from .._report import Report
+from .._report import Report, Section
 from ._experiments import EXPERIMENTS
 from ._plots import draw
 
@@ -15,10 +15,9 @@ __all__ = ["text_of", "write_page"]
 HEAD = """\
 # Resilience: gates and other algorithms, in front of the same services
 
-What should a job do when its service is limited, slow or down? Each experiment on this page runs the gates of this
-project, and other algorithms, in front of the same simulated service. All of them run in the real operator, on a
-virtual clock and with fixed random numbers. So each run has the same numbers, however fast the machine is. The
-command that writes this page:
+What should a job do when its service is limited, slow or down? Each experiment runs the gates of this project, and
+other algorithms, in front of the same simulated service. All of them run in the real operator, on a virtual clock and
+with fixed random numbers, so each run has the same numbers on every machine. The command that writes this page:
 
     python -m benchmarks resilience --json docs/design/resilience.json --page docs/design/resilience.md
 
@@ -29,8 +28,8 @@ OTHERS = """
 ## The other algorithms
 
 The last four were written anew from their publications, in `benchmarks/resilience/rivals` of commit b263e386, and run
-in front of the same services. The code is gone since, and `resilience.json` keeps their numbers: take them as orders of
-magnitude.
+in front of the same services. That code is deleted, and `resilience.json` keeps the numbers: take them as orders of
+magnitude. It also has those of nine more experiments, which commit 8f0d8521 runs.
 """
 # By the name of their lines
 ALGORITHMS = {
@@ -50,10 +49,14 @@ def write_page(report: Report, path: Path) -> None:
     Raises:
         ImportError: matplotlib is missing.
     """
-    for section in report.sections:
+    for section in _shown(report):
         if section.series:
             draw(EXPERIMENTS[section.name], section, path.with_name(f"{path.stem}-{section.name}.svg"))
     path.write_text(text_of(report, path.stem), encoding="utf-8")
+
+
+def _shown(report: Report) -> list[Section]:
+    return [section for section in report.sections if section.name in EXPERIMENTS]
 
 
 def text_of(report: Report, stem: str) -> str:
@@ -68,7 +71,7 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
     yield OTHERS
     rows = [["name", "algorithm"], *([*each] for each in ALGORITHMS.items())]
     yield from (line.replace("---:", "---") for line in table(rows))
-    for section in report.sections:
+    for section in _shown(report):
         experiment = EXPERIMENTS[section.name]
         yield from ("", f"## {experiment.title}", "", f"{experiment.setting}.", "")
         if section.series:

@@ -47,13 +47,13 @@ def test_a_part_that_is_measured_again_replaces_its_tables(report: Report) -> No
     ]
 
 
-def test_lines_of_engines_that_are_not_run_any_more_are_kept() -> None:
+def test_tables_and_lines_that_are_not_measured_any_more_are_kept() -> None:
     ours, gone, flink = Line("ordered", {}), Line("an old contender", {}), Line("Flink, in Java, ordered", {})
     engines = Section("Engines", "", {}, [Line("PyFlink", {})], "engines", "engines")
     recorded = Report(False, [engines, Section("", "", {}, [ours, gone, flink], "throughput 100", "latency")])
     report = Report(False, [Section("", "", {}, [ours], "throughput 100", "latency")])
-    report.keep_engines(recorded)
-    report.keep_engines(recorded)
+    report.keep_recorded(recorded)
+    report.keep_recorded(recorded)
     assert report.section("engines") == engines
     assert report.sections[0].lines == [ours, flink]
     assert len(report.sections) == 2

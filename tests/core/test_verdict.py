@@ -89,7 +89,7 @@ def test_numbers_have_their_limit(totals: Totals, loads: tuple[LoadClass, ...], 
 def test_a_verdict_prints_its_sentences_and_its_advice() -> None:
     assert str(judge(BUSY, loads(0.1, 0.1))) == (
         "10,000 calls in 100 s: 100 a second, with a mean latency of 100 ms.\n"
-        "The capacity of 10 allows 100 a second at this latency; on average 10.0 slots were busy (100%).\n"
+        "The capacity of 10 allows 100 a second at this latency; 10.0 of 10 slots were busy on average (100%).\n"
         "All slots were busy 100% of the time. The latency did not rise with the load: 100 ms with about 1 call at "
         "once, 100 ms with about 10.\n"
         "Set capacity=20: it gives 2 x the throughput if the latency still does not rise. If the throughput did not "

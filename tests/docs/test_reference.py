@@ -84,11 +84,11 @@ Fetch, for [`Cache`](two.md#cache).
 | **Emits** | when it can, and only then. |
 | **Batch** | none. |
 
-| parameter | default | meaning |
-| --- | --- | --- |
-| `url` |  | Its address, a\\|b. |
-| `limit` | `math.inf` | Bytes. |
-| `mode` | `"a"` | A word. |
+| parameter | meaning |
+| --- | --- |
+| `url` | Its address, a\\|b. |
+| `limit` | Bytes. |
+| `mode` | A word. |
 
 **Returns.** The bytes.
 
@@ -126,4 +126,36 @@ def test_a_parameter_that_two_functions_describe_in_the_same_words_is_shown_once
     second = reference.page("one.md").partition("## store")[2]
     assert "As in [`fetch`](#fetch): `url`." in second
     assert "| `url` |" not in second
-    assert "| `limit` | `1.0` | Bytes. |" in second, "it has another default"
+    assert "| `limit` | Bytes. |" in second, "it has another default"
+
+
+class Base:
+    def put(self) -> None:
+        """Put."""
+
+
+class One(Base):
+    """The first."""
+
+
+class Two(Base):
+    """The second."""
+
+
+@pytest.mark.usefixtures("made")
+def test_a_method_that_two_classes_inherit_and_a_name_of_two_modules_are_shown_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = ModuleType("other")
+    vars(other).update(fetch=fetch, __all__=["fetch"])
+    monkeypatch.setitem(sys.modules, "other", other)
+    for each in (Base, One, Two):
+        monkeypatch.setattr(each, "__module__", "udfs.made")
+        monkeypatch.setattr(sys.modules["made"], each.__name__, each, raising=False)
+    monkeypatch.setattr(reference, "NAMES", {"one.md": {"made": "fetch One Two", "other": ""}})
+    monkeypatch.setattr(reference, "_is_public", lambda each: each is not Base)
+    page = reference.page("one.md")
+    assert page.count("Put.") == 1
+    assert page.count("Fetch, for") == 1
+    assert "The second.\n\n\nAs in [`One`](#one): `put`.\n" in page
+    assert "### fetch\n\nAs [`made.fetch`](#fetch).\n" in page

@@ -641,7 +641,7 @@ async def test_explain_counts_a_call_once(autojump_clock: MockClock) -> None:
     assert verdict.limit == "capacity"
     assert verdict.sentences[:3] == (
         "40 calls for 400 records in 20 s: 20 records a second, with a mean latency of 1 s.",
-        "The capacity of 2 allows 20 records a second at this latency; on average 2.0 slots were busy (100%).",
+        "The capacity of 2 allows 20 records a second at this latency; 2.0 of 2 slots were busy on average (100%).",
         "On average, a call had 10 of at most 10 records, and each waited 0 s for its group to be complete.",
     )
 

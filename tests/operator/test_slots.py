@@ -356,7 +356,7 @@ async def test_the_verdict_leaves_out_the_time_without_a_slot(autojump_clock: Mo
         assert len([result async for result in results]) == 20
     sentences = str(results.explain())
     assert "with a mean latency of 2 s." in sentences
-    assert "on average 0.2 slots were busy" in sentences  # in 100 s, 20 first attempts and a second one
+    assert "0.2 of 20 slots were busy on average" in sentences  # in 100 s, 20 first attempts and a second one
 
 
 async def test_a_wait_for_another_slot_is_not_subtracted_from_the_busy_time(autojump_clock: MockClock) -> None:

@@ -192,8 +192,8 @@ def throughput(totals: Totals) -> Iterator[str]:
     yield from refusals(totals)
     of_records = " records" if totals.groups else ""
     yield (
-        f"The capacity of {totals.capacity:,} allows {amount(totals.allowed)}{of_records} a second at this latency; on "
-        f"average {totals.in_flight:,.1f} slots were busy ({totals.slots_busy:.0%})."
+        f"The capacity of {totals.capacity:,} allows {amount(totals.allowed)}{of_records} a second at this latency; "
+        f"{totals.in_flight:,.1f} of {totals.capacity:,} slots were busy on average ({totals.slots_busy:.0%})."
     )
     if totals.groups:
         limit = f" of at most {totals.group:,}" if totals.group else ""
