@@ -73,11 +73,12 @@ def _end_children() -> None:
 def session() -> Iterator[SparkSession]:
     """A local Spark session with two cores, which logs nothing. Its workers run this Python.
 
-    The JVM uses its fast compiler only: the job ends before the work of the optimizing one would pay off.
+    The JVM uses its fast compiler only, and one thread for its garbage: the job ends before the work of the optimizing
+    compiler would pay off, and both cores are busy.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     log = Path(__file__).with_name("log4j2.properties")
-    java_options = f"-Dlog4j2.configurationFile={log.as_uri()} -XX:TieredStopAtLevel=1"
+    java_options = f"-Dlog4j2.configurationFile={log.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("trio-asyncio-io demo")

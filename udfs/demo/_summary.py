@@ -31,7 +31,7 @@ def print_calls(console: Console, calls: Mapping[str, float], requests: Mapping[
     grid.add_column(justify="right")
     grid.add_column()
     for label, number, explanation in (
-        ("flights", rows, f"in {seconds:.1f} s, with the start of Spark's workers"),
+        ("flights", rows, f"in {seconds:.1f} s, with reading them and starting Spark's workers"),
         (
             "requests",
             counted["requests"],
