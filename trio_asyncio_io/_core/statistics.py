@@ -114,7 +114,7 @@ class Counts:
 
     def __repr__(self) -> str:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value != type(value)())
+        shown = ", ".join(f"{name}={_rounded(value)!r}" for name, value in values.items() if value != type(value)())
         return f"{type(self).__name__}({shown})"
 
     def values(self) -> dict[str, Any]:
@@ -191,6 +191,11 @@ class Statistics(Counts):  # type: ignore[misc] # frozen, see `FROZEN`
     slot_wait: Histogram = field(default_factory=Histogram)
     head_wait: Histogram = field(default_factory=Histogram)
     gate_wait: Histogram = field(default_factory=Histogram)
+
+
+def _rounded(value: Any) -> Any:
+    """Seconds in whole microseconds: the last digits of a sum depend on the order of its terms."""
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def combined(
