@@ -17,7 +17,7 @@ from ._tasks import InterruptibleAsyncIterator, Pace, Wakeup
 __all__ = ["ELEMENTS_PER_PASS", "Feeder"]
 
 # Elements between two checkpoints, of sources that never suspend, at least
-ELEMENTS_PER_PASS = 1_000
+ELEMENTS_PER_PASS = 100
 
 
 class Feeder:
@@ -30,8 +30,8 @@ class Feeder:
         on_job: Called when a record was accepted.
         on_completed: Called when a watermark or a restored record with results was accepted.
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
-        elements_per_pass: Elements between two checkpoints, of sources that never suspend. While calls are short, each
-            worker can take a job in every scheduler pass.
+        jobs_per_pass: The number of jobs from which on a source that never suspends is read slowly: workers take jobs
+            before more come, and find them in the processor's cache. The whole buffer is filled only while calls wait.
         known: value -> the outputs of an element that needs no call, or None. See `known_of`.
         on_full: Called when an element starts to wait for room, if calls wait for more elements. None: they do not.
     """
@@ -43,7 +43,7 @@ class Feeder:
         on_completed: Callable[[], None],
         has_room: Wakeup,
         *,
-        elements_per_pass: int,
+        jobs_per_pass: int,
         known: Callable[[Any], Sequence[Any] | None] | None = None,
         on_full: Callable[[], None] | None = None,
     ) -> None:
@@ -51,7 +51,7 @@ class Feeder:
         self._on_job = on_job
         self._on_completed = on_completed
         self._has_room = has_room
-        self._elements_per_pass = elements_per_pass
+        self._jobs_per_pass = jobs_per_pass
         self._known = known
         self._on_full = on_full
         self._accept: Callable[..., Entry | None] = ledger.accept if known is None else self._accept_known
@@ -105,7 +105,7 @@ class Feeder:
         async with self._lock:
             if self._on_full is None:
                 self._ledger.refill_in_bursts()
-            self._pace = Pace(self._elements_per_pass)
+            self._pace = Pace(self._jobs_per_pass)
             self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
             if isinstance(source, AsyncIterable):
                 await self._feed_async(source)
@@ -151,10 +151,11 @@ class Feeder:
             await self._clear_backlog()
         elif self._refusal is None:
             await self._pace.checkpoint()
+            self._pace.steps_left = max(ELEMENTS_PER_PASS, self._jobs_per_pass - self._ledger.count_jobs())
         return self._refusal is None
 
     async def _clear_backlog(self) -> None:
-        pace = Pace(self._elements_per_pass)
+        pace = Pace(self._jobs_per_pass)
         while self._ledger.backlog:
             entry = self._ledger.accept_held(trio.current_time(), self._accept)
             if entry is None:

@@ -340,7 +340,7 @@ class Parts(Generic[R]):
             self._workers.dispatch,
             self.emitter.emit,
             has_room,
-            elements_per_pass=max(ELEMENTS_PER_PASS, 2 * options.capacity),
+            jobs_per_pass=max(ELEMENTS_PER_PASS, 2 * options.capacity),
             known=None if known is None else interruptible(known),
             on_full=None if options.group is None else self._workers.dispatch,  # groups no longer wait for more records
         )

@@ -278,3 +278,14 @@ async def test_the_buffer_limits_memory_however_long_the_stream_is(async_wait: A
             largest = max(largest, len(results.snapshot()))
     assert results.statistics().peak_buffered == 10
     assert largest <= 10 + 10 + 1  # records, watermarks, and the one that waits for room
+
+
+async def test_a_source_is_read_only_a_few_rounds_of_calls_ahead_while_calls_are_short(async_wait: Any) -> None:
+    source, ahead, received = SyncSource(), 0, 0
+    async with async_wait(source, AT_ONCE, timeout=5.0, capacity=100) as results:
+        async for _ in results:
+            received += 1
+            ahead = max(ahead, source.read - received)
+            if received == 5_000:
+                break
+    assert ahead <= 10 * 100

@@ -93,8 +93,8 @@ async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: A
         await trio.sleep(1.0)
         return value
 
-    await outputs(async_wait(range(500), count_tasks, timeout=5.0, capacity=5))
-    assert peak <= 5 + 2  # the workers, the feeder and the emitter
+    await outputs(async_wait(range(2_000), count_tasks, timeout=5.0, capacity=5))
+    assert peak <= 5 + 3  # the workers, the feeder, the emitter and the timer
 
 
 async def test_each_invocation_has_the_whole_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
