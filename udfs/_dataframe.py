@@ -66,7 +66,7 @@ def ordered_wait(
             columns; "column" also adds a column `error: struct<type, message, attempts, seconds>`, which is
             null for a row that did not fail.
         metadata: The name of another column, struct<attempts, seconds, cached, error, estimated_weight,
-            settled_weight>, that reports how each result was obtained. The weights are those of the row's calls in the
+            settled_weight>, that reports how each result was obtained. The weights are sums over the row's calls in the
             `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. None (the
             default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no

@@ -177,7 +177,7 @@ RISE = 1.25  # of the latency from a low to a high load
 
 
 def throughput(totals: Totals) -> Iterator[str]:
-    """The sentences that each verdict has."""
+    """The opening sentences, which all verdicts share."""
     calls, each = plural(totals.calls, "call"), ""
     if totals.retried or totals.groups:
         calls, each = f"{calls} for {plural(totals.records, 'record')}", " records"

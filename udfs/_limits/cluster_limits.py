@@ -193,7 +193,7 @@ class TokenAddress:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """A limit of which a source grants parts. Equal if its leases are: weights are those of a query.
+    """A limit whose parts a source grants. Equal limits have equal leases; weights belong to a query.
 
     Args:
         limit: The rate or the budget.

@@ -22,7 +22,7 @@ CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compar
 
 
 class JobForecast(Forecast):
-    """The forecast of a job. Its capacities are those of one task, and its elements the rows, or groups, to call."""
+    """The forecast of a job. Its capacities count per task, and its elements are the rows, or groups, to call."""
 
     __slots__ = ()
 

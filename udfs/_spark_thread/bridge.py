@@ -330,7 +330,7 @@ def _done_rows(snapshot: Snapshot) -> list[Row]:
 
 
 def _rows_in(chunk: list[Any]) -> list[Row]:
-    """The rows without watermarks and timestamps."""
+    """The bare rows: watermarks dropped, timestamps removed."""
     if all(isinstance(item, Row) for item in chunk):
         return chunk
     return [item.value for item in chunk if isinstance(item, StreamRecord)]
