@@ -367,7 +367,7 @@ class Ledger:
         self.counters.hedges_won += 1
 
     def answer_from_cache(self, entry: Entry) -> None:
-        """Record that a cache answers a running record: its duration is not that of a call at this load."""
+        """Record that a cache answers a running record: its duration says nothing about calls at this load."""
         if entry.samples is not None:
             entry.samples = entry.samples.without_load
 

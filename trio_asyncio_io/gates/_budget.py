@@ -31,7 +31,7 @@ class Budget(Gate):
 
         spent + reserved <= amount
 
-    as long as no call costs more than its estimate. Where calls do, the excess is at most that of the calls in flight:
+    as long as no call costs more than its estimate. Where calls do, only the calls in flight can exceed it:
     no other call starts.
 
     A call that does not fit is refused with a `BudgetError`, which is never retried. It waits only if it would fit

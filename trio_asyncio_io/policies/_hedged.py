@@ -289,6 +289,6 @@ class RecentLatencies:
         insort(self._sorted, seconds)
 
     def percentile(self, percent: int) -> float | None:
-        """The latency that so many percent do not exceed. None: there are fewer than 50."""
+        """The latency at this percentile. None: there are fewer than 50 latencies."""
         count = len(self._sorted)
         return None if count < MIN_SAMPLES else self._sorted[-(-count * percent // 100) - 1]

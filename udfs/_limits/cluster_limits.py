@@ -228,7 +228,7 @@ class Leased:
 
     @property
     def advice(self) -> str:
-        """What to check if it cannot be reached."""
+        """Advice for a source that cannot be reached."""
         if self.driver is not None:
             return (
                 "Check that the driver is alive and that the workers can connect to this address: spark.driver.host "

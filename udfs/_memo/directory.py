@@ -283,7 +283,7 @@ class Directory:
             ) from error
 
     def _replaced_by(self, note: str, infos: dict[str, Any]) -> list[str]:
-        """What a note replaces. Nothing if it is damaged or gone, or if a file that replaces them is not listed."""
+        """The files that a note replaces. None if it is damaged or gone, or if one that replaces them is not listed."""
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
             with self._fs.open_input_stream(self.at(note)) as stream:
                 content = json.loads(stream.read())

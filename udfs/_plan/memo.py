@@ -267,7 +267,7 @@ def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_
 
 
 def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
-    """How a task of so many uses the memo."""
+    """The part of the memo in the plan of each task."""
     enrichment = plan.enrichment
     inputs = T.StructType([plan.columns.fields[n] for n in dict.fromkeys(enrichment.inputs)])
     for each in inputs.fields:

@@ -87,7 +87,7 @@ class Job:
         return [*copies, *map(RateLimit, [*self._calls_per_second(tasks), *paces])]
 
     def _calls_per_second(self, tasks: int) -> Iterator[float]:
-        """What the rates without weights allow so many tasks."""
+        """The calls per second that the rates without weights allow this number of tasks."""
         for cluster in self._rates:
             if cluster.weight is None:
                 share = tasks * max(1, cluster.rate // self.slots)

@@ -86,7 +86,7 @@ def enrich(
     """The same rows in chunks, each with its result or its failure.
 
     Batch: the next batch is read as soon as fewer rows than the buffer are unfinished and their batches have fewer than
-    `BUFFER_BYTES`. So at most the buffer and one batch are in memory. Order: that of the settings' mode. Runs where: in
+    `BUFFER_BYTES`. So at most the buffer and one batch are in memory. Order: as the settings' mode says. Runs where: in
     Spark's thread of a Python worker, with the calls in the worker's loop. Closing this generator cancels the calls and
     waits until they have unwound.
 

@@ -48,7 +48,7 @@ def http_request(
 
     Semantics:
         * **Batch**: requests stay in flight across Arrow batches.
-        * **Order**: that of the rows.
+        * **Order**: the order of the rows.
         * **Nulls**: a null URL or method gives a null struct. Null headers and a null body are left out, and so is a
           header whose value is null.
         * **Runs where**: in each task's Python worker. Columns with equal options share one client there, with its
