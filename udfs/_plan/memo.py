@@ -366,7 +366,7 @@ def _shuffle_partitions(session: Any) -> int:
 
 
 def _hashed_to(number: Column, partitions: int) -> Column:
-    """A column whose hash spreads consecutive numbers over consecutive partitions."""
+    """A column whose hash spreads consecutive numbers over consecutive partitions. Their own hash does not."""
     ids = F.array(*map(F.lit, bucket_ids(partitions)))
     return F.element_at(ids, (number % partitions + 1).cast("int"))
 
