@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 
 WIDTH = 88
 LONGEST_DEFAULT = 40
+FEWEST_OPTIONS = 4  # that a signature leaves to another entry
+LONGEST_COPY = 200  # characters of a docstring that may stand twice on a page
 # By page: modules, and their public names in the order of the page; none are named where the page has all of them
 NAMES = {
     "operator.md": {
@@ -91,7 +93,7 @@ HIDDEN = {
 SECTION = re.compile(r"^(Args|Attributes|Example|Raises|Returns|Semantics|Yields):\n((?:(?: .*)?\n)*)", re.MULTILINE)
 # What a description says of a default, which stands in the signature above it
 DEFAULT = re.compile(r" \(the default\)|[;,] [\d.,]+ by default(?=[.;])| (?:False|True|None) by default\.")
-# (parameter, default, meaning), a name or a member -> the first entry of a page that has it
+# (parameter, default, meaning), ("Raises", text), a docstring, a name or a member -> the first entry of a page with it
 Described: TypeAlias = dict[Any, str]
 ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): ?(.*(?:\n(?: .*)?)*)", re.MULTILINE)
 
@@ -124,7 +126,7 @@ def _entry(module: str, name: str, depth: int, described: Described) -> Iterator
     if described.setdefault(name, module) != module:
         yield f"As [`{described[name]}.{name}`](#{name.lower()}).\n"
         return
-    yield _signature(name, public)
+    yield _signature(name, public, described)
     yield _body(public, linked, described, name)
     inherited: dict[str, list[str]] = {}
     for key, member in _members(public):
@@ -133,7 +135,7 @@ def _entry(module: str, name: str, depth: int, described: Described) -> Iterator
             continue
         yield f"\n{'#' * (depth + 1)} {name}.{key}\n"
         if not isinstance(member, property):
-            yield _signature(key, member)
+            yield _signature(key, member, described)
         yield _body(member, linked, described, f"{name}.{key}")
     for other, keys in inherited.items():
         yield f"\nAs in [`{other}`](#{other.lower()}): {', '.join(keys)}.\n"
@@ -162,7 +164,8 @@ def _is_public(each: type) -> bool:
 # --- signatures -----------------------------------------------------------------------------------------------------
 
 
-def _signature(name: str, public: Any) -> str:
+def _signature(name: str, public: Any, described: Described) -> str:
+    """The signature in a fence. It has the name of an entry in place of the options that this entry describes."""
     is_made = name not in WITHOUT_SIGNATURE and re.search(r"^Args:$", inspect.getdoc(public) or "", re.MULTILINE)
     if inspect.isclass(public) and not is_made:
         return ""  # only the packages make one
@@ -170,14 +173,24 @@ def _signature(name: str, public: Any) -> str:
         signature = inspect.signature(public)
     except ValueError:
         return ""
-    parameters = [_parameter(each) for each in _marked(signature)]
+    elsewhere = {row[0].strip("`"): described.get(row, name) for row in _rows(public)}
+    homes = {
+        each.name: elsewhere[each.name]
+        for each in signature.parameters.values()
+        if each.kind is each.KEYWORD_ONLY and each.default is not each.empty and elsewhere.get(each.name, name) != name
+    }
+    if len(homes) < FEWEST_OPTIONS:
+        homes = {}
+    parameters = [f"{_parameter(each)}," for each in _marked(signature) if getattr(each, "name", "*") not in homes]
+    if homes:
+        parameters.append(f"# and the options of {', '.join(dict.fromkeys(homes.values()))}")
     returns = f" -> {_annotation(signature.return_annotation)}"
     if inspect.isclass(public) or signature.return_annotation is signature.empty:
         returns = ""
     start = f"{'async ' if inspect.iscoroutinefunction(public) else ''}{name}("
-    line = f"{start}{', '.join(parameters)}){returns}"
-    if len(line) > WIDTH:
-        line = f"{start}\n{''.join(f'    {each},{chr(10)}' for each in parameters)}){returns}"
+    line = f"{start}{' '.join(parameters).removesuffix(',')}){returns}"
+    if len(line) > WIDTH or homes:
+        line = f"{start}\n{''.join(f'    {each}{chr(10)}' for each in parameters)}){returns}"
     return f"```python\n{line}\n```\n"
 
 
@@ -218,15 +231,19 @@ def _value(default: Any) -> str:
 
 
 def _body(public: Any, linked: Callable[[str], str], described: Described, name: str) -> str:
-    """A docstring as Markdown."""
+    """A docstring as Markdown. What another entry of the page says in the same words is a link to it."""
     text = f"{inspect.getdoc(public) or ''}\n"
+    if len(text) > LONGEST_COPY and (home := described.setdefault(text, name)) != name:
+        return f"As {_heading(home)}.\n"
     parts = []
     end = 0
     for found in SECTION.finditer(text):
         parts.append(linked(text[end : found.start()]))
         section = textwrap.dedent(found[2]).strip("\n")
         if found[1] == "Args":
-            parts.append(_parameters(section, public, linked, described, name))
+            parts.append(_parameters(public, linked, described, name))
+        elif found[1] == "Raises" and (home := described.setdefault(("Raises", section), name)) != name:
+            parts.append(f"**Raises.** As {_heading(home)}.")
         else:
             parts.append(_section(found[1], section, linked))
         end = found.end()
@@ -248,18 +265,25 @@ def _section(title: str, text: str, linked: Callable[[str], str]) -> str:
     return _table(["attribute", "meaning"], [[f"`{name}`", rest] for name, rest in entries])
 
 
-def _parameters(text: str, public: Any, linked: Callable[[str], str], described: Described, name: str) -> str:
-    """A table of the parameters, without those that another entry of the page describes in the same words."""
+def _rows(public: Any) -> list[tuple[str, str, str]]:
+    """The name, the default and the description of each parameter in a docstring."""
     defaults = _defaults(public)
-    rows = [(f"`{each}`", _shown(each, defaults), linked(_joined(rest))) for each, rest in ENTRY.findall(text)]
+    sections = {found[1]: textwrap.dedent(found[2]) for found in SECTION.finditer(f"{inspect.getdoc(public) or ''}\n")}
+    entries = ENTRY.findall(sections.get("Args", "").strip("\n"))
+    return [(f"`{each}`", _shown(each, defaults), _joined(rest)) for each, rest in entries]
+
+
+def _parameters(public: Any, linked: Callable[[str], str], described: Described, name: str) -> str:
+    """A table of the parameters, without those that another entry of the page describes in the same words."""
+    rows = _rows(public)
     elsewhere: dict[str, list[str]] = {}
     for row in rows:
         if described.setdefault(row, name) != name:
             elsewhere.setdefault(described[row], []).append(row[0])
-    new = [[each, DEFAULT.sub("", rest)] for each, default, rest in rows if described[each, default, rest] == name]
+    new = [[row[0], DEFAULT.sub("", linked(row[2]))] for row in rows if described[row] == name]
     parts = [_table(["parameter", "meaning"], new)] if new else []
     for other, names in elsewhere.items():
-        parts.append(f"As in [`{other}`](#{other.lower().replace('.', '')}): {', '.join(names)}.")
+        parts.append(f"As in {_heading(other)}: {', '.join(names)}.")
     return "\n\n".join(parts)
 
 
@@ -277,6 +301,11 @@ def _shown(name: str, defaults: dict[str, Any]) -> str:
 def _table(heads: list[str], rows: list[list[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _heading(name: str) -> str:
+    """A link to an entry of the same page."""
+    return f"[`{name}`](#{name.lower().replace('.', '')})"
 
 
 def _joined(text: str) -> str:

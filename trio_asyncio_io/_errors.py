@@ -365,7 +365,7 @@ def outcome_of(error: Exception) -> Outcome:
     * "overload": a status 408 or 5xx, a timeout, a connection error; see `transient`.
     * "error": everything else.
 
-    The status is that of `error.response` or of the error itself. Of a group, the worst exception counts, in this
+    The status is read from `error.response` or from the error itself. In a group, the worst exception counts, in this
     order. Never raises.
     """
     kinds = {_kind_of(leaf) for leaf in leaves_of(error) if isinstance(leaf, Exception)}

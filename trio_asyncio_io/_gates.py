@@ -425,7 +425,7 @@ class Gates:
 
     @contextmanager
     def around(self, admission: Admission) -> Iterator[None]:
-        """What an admitted call runs in. Reports its end."""
+        """The context of an admitted call; reports its end to the gates."""
         outcomes: Iterable[Outcome] = repeat(CANCELLED)
         earlier = present_call(admission.passage)  # of the same element, in these gates
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer

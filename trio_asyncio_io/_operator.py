@@ -245,7 +245,7 @@ class AsyncWaitOperator(Generic[T, R]):
 
     @enable_ki_protection
     def totals(self) -> Totals:
-        """The numbers behind `explain` as sums, to add to those of other operators. Invocations that run do not count.
+        """The numbers behind `explain()` as sums, to add to those of others. Invocations that run do not count.
 
         Works while the operator runs, in the same thread, and after the block. It takes a short time that does not
         depend on the number of records.

@@ -86,7 +86,7 @@ def share_descriptions(*sources: Any) -> Callable[[F], F]:
     """Make a decorator that completes the section `Args` in the docstring of a function or a class.
 
     Each parameter that the docstring does not describe gets the text of the first source that describes it. The order
-    is that of the signature. Other text in the section is for readers of the source, and is left out.
+    is the order of the signature. Other text in the section is for readers of the source, and is left out.
 
     Args:
         sources: Functions and classes whose docstrings have a section `Args`.

@@ -64,7 +64,7 @@ class shared(Generic[R]):  # noqa: N801 - used like a function
         TimeoutError: From `async with`: it did not open within `open_timeout`.
         trio.TooSlowError: From the end of the last user: it was not closed within 30 s.
 
-    Cancellation: a user that waits leaves at once, and others go on waiting. If there are none, it leaves once the
+    Cancellation: a user that waits leaves immediately, and others go on waiting. If there are none, it leaves once the
     opening was cancelled and has unwound. Closing is shielded, for at most 30 s.
 
     Example:
@@ -179,7 +179,7 @@ class Resource:
             raise
 
     async def leave(self) -> None:
-        """Remove a user. After the last one, close the resource, at once or at the end of its linger time.
+        """Remove a user. After the last one, close the resource, immediately or at the end of its linger time.
 
         Raises:
             Exception: Closing it raised.
@@ -328,7 +328,7 @@ class Instance:
         self._in_use.deadline = inf
 
     def end_after(self, seconds: float) -> None:
-        """Close it after so many seconds, unless `keep` is called before; cancel its opening at once."""
+        """Close it after these seconds, unless `keep` is called before; cancel its opening immediately."""
         if not self.ready.is_set():
             self._is_abandoned = True
             self._opening.cancel()

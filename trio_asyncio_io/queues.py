@@ -101,7 +101,7 @@ class OrderedStreamElementQueue(StreamElementQueue):
     `OrderedStreamElementQueue`).
 
     Args:
-        bound: Upper limit of records held at once, at least 1. The same number of watermarks may be held besides.
+        bound: Upper limit of records held at once, at least 1. As many watermarks may be held in addition.
 
     Raises:
         ValueError: `bound` is below 1.
@@ -128,7 +128,7 @@ class UnorderedStreamElementQueue(StreamElementQueue):
     each other, and nothing else may (Flink's `UnorderedStreamElementQueue`).
 
     Args:
-        bound: Upper limit of records held at once, at least 1. The same number of watermarks may be held besides.
+        bound: Upper limit of records held at once, at least 1. As many watermarks may be held in addition.
 
     Raises:
         ValueError: `bound` is below 1.
@@ -158,7 +158,7 @@ class KeyedStreamElementQueue(StreamElementQueue):
     long as the bound has room for the other keys.
 
     Args:
-        bound: Upper limit of records held at once, at least 1. The same number of watermarks may be held besides.
+        bound: Upper limit of records held at once, at least 1. As many watermarks may be held in addition.
         key: value -> hashable. Records with equal keys keep their order.
 
     Raises:

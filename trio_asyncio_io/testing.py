@@ -31,7 +31,7 @@ class Step:
         latency: Seconds until the call ends, not negative. 0.0: after one checkpoint. `math.inf`: only when it is
             cancelled.
         result: The call's result. By default, its argument.
-        error: Raise this instead of returning: an exception, or a type, of which each call raises a new instance.
+        error: Raise this instead of returning: an exception, or a type, so that each call raises a new instance.
 
     Raises:
         ValueError: `latency` is negative or NaN.
@@ -53,7 +53,7 @@ def fails_first(attempts: int, error: BaseException | type[BaseException], then:
 
     Args:
         attempts: The number of calls that raise, at least 0. Each one raises after one checkpoint.
-        error: The exception, or a type, of which each call raises a new instance.
+        error: The exception, or a type, so that each call raises a new instance.
         then: The step of all later calls. None: they return their argument.
 
     Returns:

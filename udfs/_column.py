@@ -197,7 +197,7 @@ def async_pandas_udf(
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.
         metadata: The name of another field, struct<attempts, seconds, cached, error, estimated_weight,
-            settled_weight>, that reports how each result was obtained. The weights are those of the row's calls in the
+            settled_weight>, that reports how each result was obtained. The weights are sums over the row's calls in the
             `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. None (the
             default): no such field.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL

@@ -46,9 +46,7 @@ def ordered_wait(
           calls, while the buffer has room.
         * **Nulls**: a null is None, in both directions; a result of None is null in every new column. A `timestamp` is
           a datetime in the session's time zone; a naive datetime in a result is taken to be in that time zone.
-        * **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An
-          `AsyncFunction` is opened once per process. It stays open between tasks and between micro-batches, and is
-          closed after 45 idle seconds. A process that Spark kills closes nothing.
+        * **Runs where**: as in `async_pandas_udf`.
 
     Args:
         df: A batch or streaming DataFrame.
@@ -66,7 +64,7 @@ def ordered_wait(
             columns; "column" also adds a column `error: struct<type, message, attempts, seconds>`, which is
             null for a row that did not fail.
         metadata: The name of another column, struct<attempts, seconds, cached, error, estimated_weight,
-            settled_weight>, that reports how each result was obtained. The weights are those of the row's calls in the
+            settled_weight>, that reports how each result was obtained. The weights are sums over the row's calls in the
             `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. None (the
             default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no

@@ -198,7 +198,7 @@ class _Exchange:
         self._replaces_input = self._replaces_output = False
 
     def replace_input(self) -> None:
-        """Let the serializer pass arrays. Spark feeds this function, and no other pandas UDF needs its objects."""
+        """Make the serializer deliver Arrow arrays. Only this UDF reads from it."""
         if self._serializer is not None:
             self._serializer.arrow_to_pandas = _Column
             self._replaces_input = True

@@ -129,6 +129,47 @@ def test_a_parameter_that_two_functions_describe_in_the_same_words_is_shown_once
     assert "| `limit` | Bytes. |" in second, "it has another default"
 
 
+async def copy(url: str, *, a: int = 1, b: int = 2, c: int = 3, d: int = 4, e: int = 5) -> None:
+    """Copy.
+
+    Args:
+        url: Its address.
+        a, b: The first two.
+        c: The third.
+        d: The fourth.
+        e: Of this function.
+
+    Raises:
+        ValueError: It is wrong.
+    """
+
+
+async def move(url: str, *, c: int = 3, d: int = 4, e: int = 6) -> None:
+    """Move.
+
+    Args:
+        url: Its address.
+        c: The third.
+        d: The fourth.
+        e: Of this function.
+
+    Raises:
+        ValueError: It is wrong.
+    """
+
+
+@pytest.mark.usefixtures("made")
+def test_options_and_errors_that_another_entry_describes_are_a_link_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "FEWEST_OPTIONS", 2)
+    for each in (copy, move):
+        monkeypatch.setattr(sys.modules["made"], each.__name__, each, raising=False)
+    monkeypatch.setattr(reference, "NAMES", {"one.md": {"made": "fetch copy move"}})
+    page = reference.page("one.md").partition("## copy")[2]
+    assert "    url: str,\n    *,\n    e: int = 6,\n    # and the options of copy\n) -> None" in page
+    assert page.count("**Raises.** As [`fetch`](#fetch).") == 2
+    assert "| `ValueError`" not in page
+
+
 class Base:
     def put(self) -> None:
         """Put."""

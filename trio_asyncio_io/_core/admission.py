@@ -210,7 +210,7 @@ class Admission:
             self.settled[position] = actual
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
-        """The estimated and the present weight in the first of the gates that `settle` would correct."""
+        """Estimated and current weight, from the first gate that `settle` would correct."""
         position = next(self._weighted(name), None)
         return None if position is None else (self.weights[position], self._weight(position))
 

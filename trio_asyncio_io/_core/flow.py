@@ -280,7 +280,7 @@ class Flow:
         return self._totals(self._end or read_clocks(), 0.0)
 
     def verdict(self, read_clocks: Callable[[], tuple[float, float]], *, ready_since: float | None = None) -> Verdict:
-        """What limits the operator, with the time of the invocations that run.
+        """The verdict, including the time of running invocations.
 
         Args:
             read_clocks: As for `totals`.
@@ -307,7 +307,7 @@ class Flow:
         )
 
     def _supply(self, now: float, running: float) -> Totals:
-        """What has happened as long as there were elements: until now, or until all records had started.
+        """The times for which there were elements: until now, or until all records had started.
 
         Args:
             running: The time for which the invocations that have not ended have held slots.

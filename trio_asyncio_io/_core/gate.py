@@ -59,7 +59,7 @@ Classify: TypeAlias = Callable[[Exception], Outcome | OutcomeKind]
 
 
 def as_outcome(value: object, error: Exception) -> Outcome:
-    """What a `classify` callable has returned, as an outcome.
+    """The outcome that a `classify` callable has returned.
 
     Raises:
         TypeError, ValueError: It is neither an outcome nor the name of a kind, or its `retry_after` is not seconds.

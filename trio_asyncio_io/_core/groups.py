@@ -66,7 +66,7 @@ class Group(Entry):
 
 
 class Kind(NamedTuple):
-    """What the records of a group have in common: the gates of their key and their part are None if there are none."""
+    """The common properties of the records of a group. The gates of their key and their part may be None."""
 
     is_retry: bool
     keys: KeyGates | None
@@ -158,7 +158,7 @@ class Grouping:
         return min((pool.opened + pool.wait for pool in self._pools.values() if not pool.is_due), default=inf)
 
     def waits_for_more(self, number: int) -> bool:
-        """Whether so many new records without a key leave a group incomplete that is not due."""
+        """Whether this number of new records without a key leaves a group incomplete that is not due."""
         pool = self._pools.get(Kind(is_retry=False, keys=None, part=None))
         return pool is not None and not pool.is_due and len(pool.records) + number < self.size
 

@@ -28,7 +28,7 @@ TASKS_PER_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the times of a job's tasks say.
+    """How a job's tasks have used their time.
 
     Attributes:
         sentences: The parts of the time.
@@ -86,7 +86,7 @@ class TaskTimes:
         return TaskTimes(**values)
 
     def account(self) -> Account:
-        """What these times say about the job."""
+        """How the tasks have used their time."""
         whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
         if whole <= 0 or not self.tasks:
             return Account()

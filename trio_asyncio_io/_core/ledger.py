@@ -261,7 +261,7 @@ class Ledger:
         self.counters.slot_wait_seconds += len(call.records) * (now - since)
 
     def wait_for_gate(self, call: Entry, now: float) -> None:
-        """Record that a gate holds back a call, for which a slot is free."""
+        """Count the start of a wait for a gate. A slot is free."""
         for _ in call.records:
             self.counters.at_gate += 1
             self.flow.gate.begin(now)
@@ -367,7 +367,7 @@ class Ledger:
         self.counters.hedges_won += 1
 
     def answer_from_cache(self, entry: Entry) -> None:
-        """Record that a cache answers a running record: its duration is not that of a call at this load."""
+        """Record that a cache answers a running record: its duration says nothing about calls at this load."""
         if entry.samples is not None:
             entry.samples = entry.samples.without_load
 

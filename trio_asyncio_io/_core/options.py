@@ -66,7 +66,7 @@ class Options:
             at most 100,000, and never less than the capacity (times `group`). With `buffer == capacity`, the operator
             behaves like Flink's.
         retry: A retry strategy. None (the default) makes one call per element. A record holds no slot during a backoff.
-            If the backoff would end after the deadline, the element times out at once. No new record starts while
+            If the backoff would end after the deadline, the element times out immediately. No new record starts while
             `capacity` records (times `group`) whose attempt has raised wait for their retry, so a service that is down
             gets few calls.
         on_timeout: Async callable, value -> result, that replaces the result of an element that has timed out. It is
@@ -79,7 +79,7 @@ class Options:
         observer: An `Observer`, whose hooks are called at each step of a record. None (the default) costs nothing.
         gate: A `Gate` that holds back the start of calls, such as `gates.RateLimit`, or a list of gates that must all
             admit a call. With a `gates.PerKey`, each key has its own gates. A record that waits for a gate holds no
-            slot, and its time stands still. None (the default) costs nothing.
+            slot, and its `timeout` does not run. None (the default) costs nothing.
         group: Upper limit of records in one call, at least 1 (Flink's `AsyncBatchFunction`). The function gets a list
             of values, and returns a list of as many results. A result that is an exception is the failure of that one
             record. `capacity` then counts calls. None (the default): the function gets single values.

@@ -60,7 +60,7 @@ def retry_after(exception: BaseException) -> float | None:
        `anthropic-ratelimit-*-remaining` is 0 (a date of RFC 3339). The longest counts, but not more than 60 seconds:
        a limit is full after its reset, and the next call needs only a part of it.
 
-    The headers are those of the exception's `response` (httpx, requests, botocore), or of the exception itself
+    The headers are read from the exception's `response` (httpx, requests, botocore), or from the exception itself
     (aiohttp, urllib). `Retry-After` contains whole seconds or a date in one of HTTP's three formats. A fraction of a
     second, which some services send against the RFC, is read as well. The delay until a date is relative to the `Date`
     of the same response, so the two clocks may differ; a date in the past gives 0. A group gives the longest delay of
@@ -385,7 +385,7 @@ class RetryBudget:
         ratio: Retries per first call, finite and not negative. 0.2: in the long run, at most one call in five is
             retried.
         reserve: Retries available at the start, finite and not negative. 0: only what first calls have added. The
-            default, 10, is that of gRPC: it is per operator, and 64 tasks with 100 free retries each would be a storm.
+            default, 10, is gRPC's, too: it is per operator, and 64 tasks with 100 free retries each would be a storm.
 
     Raises:
         ValueError: An argument is out of its range.

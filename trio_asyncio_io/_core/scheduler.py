@@ -104,7 +104,7 @@ class Deadlines:
         return deadline
 
     def first(self) -> float:
-        """The first deadline, or `math.inf`. It may be that of a record that has ended, but is never too late."""
+        """The first deadline, or `math.inf`. It may belong to a record that has ended, but is never too late."""
         first = next((entry.since for entry in self.running if entry.attempts <= 1), inf) + self.timeout
         return min(first, self._retries[0]) if self._retries else first
 

@@ -172,7 +172,7 @@ class Statistics(Counts):  # type: ignore[misc] # frozen, see `FROZEN`
 
     An invocation that has ended counts once, as completed, failed, timed_out or cancelled. Times are seconds on Trio's
     clock. With the option `group`, `running`, `peak_running` and `throttled` count calls. All other counts and times
-    are those of records: ten records that share a call of 1 s have a latency of 10 s in sum.
+    refer to records: ten records that share a call of 1 s have a latency of 10 s in sum.
 
     Statistics of several operators can be added. `repr` shows what is not zero, and for each histogram its median and
     its 99th percentile.

@@ -177,7 +177,7 @@ RISE = 1.25  # of the latency from a low to a high load
 
 
 def throughput(totals: Totals) -> Iterator[str]:
-    """The sentences that each verdict has."""
+    """The opening sentences, which all verdicts share."""
     calls, each = plural(totals.calls, "call"), ""
     if totals.retried or totals.groups:
         calls, each = f"{calls} for {plural(totals.records, 'record')}", " records"
@@ -204,7 +204,7 @@ def throughput(totals: Totals) -> Iterator[str]:
 
 
 def refusals(totals: Totals) -> Iterator[str]:
-    """What gates have refused, and why."""
+    """The sentence about calls that gates have refused."""
     why = f": {totals.refusal}" if totals.refusal else ""
     if totals.refused:
         yield f"Gates refused {plural(totals.refused, 'other record')}, for which no call was made{why}."
@@ -509,7 +509,7 @@ def _limit_of(totals: Totals, compared: Compared | None) -> Limit:
 
 
 def _limit_outside(totals: Totals) -> Limit | None:
-    """What limits an operator, if it is neither its limits nor its source."""
+    """The limit of an operator, if it is neither one of its options nor its source."""
     if totals.of_run(totals.cpu) >= CPU_IS_BUSY:
         return "cpu"
     blocked, is_late = totals.of_supply(totals.blocked), totals.of_run(totals.consumer) >= CONSUMER_IS_LATE
@@ -532,7 +532,7 @@ def _limit_of_flow(totals: Totals, compared: Compared | None) -> Limit:
 
 
 def _limit_of_jobs(totals: Totals) -> Limit:
-    """What limits an operator whose slots wait for records."""
+    """The limit of an operator whose slots wait for records."""
     if totals.source >= max(totals.full, totals.retries):
         return "consumer" if 2 * totals.withheld > totals.source else "source"
     if totals.retries >= totals.full:
@@ -547,7 +547,7 @@ def _waits_for_slots(totals: Totals) -> bool:
 
 
 def _limit_of_slots(totals: Totals, compared: Compared | None) -> Limit:
-    """What limits an operator whose records wait for slots."""
+    """The limit of an operator whose records wait for slots."""
     if totals.of_calls(totals.timed_out_seconds) >= WASTE:
         return "timeouts"
     if totals.of_calls(totals.repeated_seconds) >= WASTE:

@@ -61,7 +61,7 @@ COLORS = {
 
 @dataclass(slots=True)
 class Recording:
-    """What was recorded of one run.
+    """The records of one run.
 
     Attributes:
         zero: The instant at which the run started.

@@ -178,7 +178,7 @@ def _gates(run: Run) -> str:
 
 
 def times(statistics: Statistics) -> str:
-    """A table of the durations of calls and waits. The longest call is exact, the quantiles are those of a sample."""
+    """A table of the durations of calls and waits. The longest call is exact, the quantiles come from a sample."""
     found = {
         "a record, with all its calls": statistics.latency,
         "wait for a slot": statistics.slot_wait,

@@ -46,7 +46,7 @@ class Recorder(Observer):
         return self._create_copy, (self.path and self.path.absolute(),)
 
     def value_of(self, element: Any) -> Any:
-        """What the user's function gets of an element."""
+        """The value of an element, as the user's function gets it."""
         return value_of(element)
 
     def describe(self, element: Any) -> str | None:

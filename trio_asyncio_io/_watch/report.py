@@ -227,7 +227,7 @@ class Report(Recorder, Meter):
             self.slow_from = self._run.slowest[0].seconds
 
     def _compared(self, run: Run) -> str:
-        """What the forecast says about the run, or why it says nothing. Empty: there is no forecast, or no run."""
+        """How the run compares with its forecast. Empty without a forecast or a run."""
         if self._forecast is None or not run.seconds:
             return ""
         try:

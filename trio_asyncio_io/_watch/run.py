@@ -24,7 +24,7 @@ FINEST = 2**-7
 
 @dataclass
 class Series:
-    """What happened in each bin of time.
+    """The counts of each bin of time.
 
     Args:
         width: The width of a bin, in seconds: a power of two.

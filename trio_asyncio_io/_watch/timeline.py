@@ -158,7 +158,7 @@ def _document(title: str, description: str, drawing: Drawing) -> str:
 
 
 def _description(panels: list[Panel], end: int, left_out: int) -> str:
-    """The drawing in words."""
+    """A text alternative for the drawing."""
     return " ".join(_sentences(panels, end, left_out))
 
 

@@ -128,8 +128,8 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
             `result_future.complete(result)` or `complete_exceptionally(error)`. An exception that the function itself
             raises is the call's exception.
 
-    Cancellation: the call ends at once, and a later completion is ignored. So a call whose callback never comes ends at
-    the deadline. The work that the function has started goes on: give it a timeout of its own.
+    Cancellation: the call ends immediately, and a later completion is ignored. So a call whose callback never comes
+    ends at the deadline. The work that the function has started goes on: give it a timeout of its own.
 
     Raises:
         TypeError: The function is not callable, or it is async.
@@ -204,8 +204,8 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     Attributes:
         function: The function.
 
-    Cancellation: `future.cancel()` is called, and the call ends at once. A future that is running cannot be cancelled:
-    it runs to its end, and its result is ignored.
+    Cancellation: `future.cancel()` is called, and the call ends immediately. A future that is running cannot be
+    cancelled: it runs to its end, and its result is ignored.
 
     Raises:
         TypeError: The function is not callable, or it is async.

@@ -29,8 +29,8 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     Attributes:
         function: The function.
 
-    Cancellation: the call ends at once, and its slot is free. Python cannot stop a thread, so the function runs to its
-    end, and its result is ignored: give it a timeout of its own.
+    Cancellation: the call ends immediately, and its slot is free. Python cannot stop a thread, so the function runs to
+    its end, and its result is ignored: give it a timeout of its own.
 
     Raises:
         TypeError: The function is not callable, or it is async.

@@ -66,7 +66,7 @@ ROUNDING = 0.01  # calls
 
 
 class _Window:
-    """The calls that ended in a span of time. The latency is that of calls that also started in it.
+    """The calls that ended in a span of time. The latency covers only calls that also started in it.
 
     Attributes:
         since: Its start.
@@ -111,7 +111,7 @@ class _Window:
         return self.calls / (now - self.since)
 
     def is_over(self, now: float, limit: float) -> bool:
-        """Whether the throughput is that of this limit: the calls of the limit before are few among them."""
+        """Whether the throughput belongs to this limit: few of the calls ran under the previous one."""
         seconds = max(MIN_SECONDS, LATENCIES * self._seconds / self.calls)
         return self.calls >= MIN_CALLS + 2 * limit and now - self.since >= seconds
 

@@ -31,8 +31,8 @@ class Budget(Gate):
 
         spent + reserved <= amount
 
-    as long as no call costs more than its estimate. Where calls do, the excess is at most that of the calls in flight:
-    no further call starts.
+    as long as no call costs more than its estimate. Where calls do, only the calls in flight can exceed it:
+    no other call starts.
 
     A call that does not fit is refused with a `BudgetError`, which is never retried. It waits only if it would fit
     without the reservations of calls that run now, until enough of them have been settled or have ended. If such calls
@@ -76,7 +76,7 @@ class Budget(Gate):
 
     @property
     def spent(self) -> float:
-        """What the calls that have ended cost."""
+        """The cost of all calls that have ended."""
         return float(self._spent)
 
     @property
@@ -86,7 +86,7 @@ class Budget(Gate):
 
     @property
     def left(self) -> float:
-        """What further calls may weigh now, at least 0.0."""
+        """The weight that is left for more calls, at least 0.0."""
         return float(max(Decimal(0), self._without(self._spent, self._reserved)))
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - a budget has no time

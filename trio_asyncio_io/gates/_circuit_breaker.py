@@ -40,8 +40,8 @@ class CircuitBreaker(Gate):
     Calls that fail when the circuit opens have used up an attempt, so give the operator a retry strategy.
 
     Args:
-        mode: "pause" (the default) holds back calls. "fail": their elements fail at once, with a `CircuitOpenError`,
-            for streams that must go on.
+        mode: "pause" (the default) holds back calls. "fail": their elements fail immediately, with a
+            `CircuitOpenError`, for streams that must go on.
         share: Of calls that are overload, above 0.0 and at most 1.0.
         calls: The circuit does not open before this many calls in the window, or in a row, 1 or more.
         window: Seconds, above 0 and finite.

@@ -12,11 +12,11 @@ __all__ = ["Usage", "settle", "usage"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call weighs.
+    """The weight of a call.
 
     Args:
         estimated: Its weight when it started.
-        settled: What `settle` has said; the estimate, if it has not been called.
+        settled: The weight that `settle` has set; the estimate, if it was not called.
     """
 
     estimated: float
@@ -58,7 +58,7 @@ def settle(actual: float, name: str | None = None) -> None:
 
 
 def usage(name: str | None = None) -> Usage | None:
-    """What the present call weighs, for a function that reports its cost.
+    """The weight of the present call, for a function that reports its cost.
 
     Args:
         name: In the gate of this name. None (the default): in the first gate with a `weight`.

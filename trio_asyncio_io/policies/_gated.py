@@ -47,7 +47,7 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         TypeError, ValueError: `gate` is something else, or has more than one `PerKey`.
         RefusedError: Raised by a call that a gate refuses. The operator does not retry it.
 
-    Cancellation: a call that waits leaves at once, and the next one takes its place.
+    Cancellation: a call that waits leaves immediately, and the next one takes its place.
 
     Example:
         lookup = cached(gated(fetch, RateLimit(50.0, burst=5)))

@@ -39,11 +39,11 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
     The function must be idempotent: for one element, it may be called several times at once. (Dean and Barroso, "The
     Tail at Scale", 2013.)
 
-    The second call starts `after` the first one, or at once if the first one raises. It is not made
+    The second call starts `after` the first one, or immediately if the first one raises. It is not made
 
     * if the budget is used up;
     * in the last quarter of the time from the start of the first call to its deadline;
-    * if a gate of the operator does not admit it at once, or holds back another call;
+    * if a gate of the operator does not admit it immediately, or holds back another call;
     * within 10 s after a call was throttled, as `gates` define it.
 
     When one call has returned, the others are cancelled. The result counts once they have unwound. If all calls raise,
@@ -61,7 +61,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
             there is no second call. The default is "p95".
         budget: Second calls per first call, above 0 and finite. Each first call adds `budget` to an account and each
             second call takes 1 from it. The account is empty at first and holds at most 10.
-        extra: Upper limit of further calls per element, at least 1.
+        extra: Upper limit of additional calls per element, at least 1.
 
     Attributes:
         calls: Calls made.
@@ -136,7 +136,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
         return result
 
     def _admit_extra(self, latest: float, gates: GatesOfCall | None) -> AbstractContextManager[object] | None:
-        """Count a further call, and return what it runs in. None: it may not be made."""
+        """Count an additional call, and return its context. None: it may not be made."""
         now = trio.current_time()
         if self._saved < 1 - ROUNDING or now > latest or now < self._throttled_until:
             return None
@@ -150,7 +150,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
 
 
 def _checked_after(after: float | str) -> tuple[float, int]:
-    """Seconds and 0, or 0.0 and a percentile."""
+    """`after` as (seconds, 0) or (0.0, percentile)."""
     legal = 'seconds above 0, or a percentile from "p1" to "p99"'
     if not isinstance(after, str):
         return check_number("after", after, legal, lambda number: 0 < number < inf), 0
@@ -165,12 +165,12 @@ class Race:
 
     Args:
         call: Makes a call.
-        after: Seconds from the start of one call to that of the next. After an exception, the next one starts at once.
-        extra: Upper limit of further calls.
-        admit: Returns what a further call runs in. None: there are no further calls.
+        after: Seconds from the start of one call to that of the next. After an exception, it starts immediately.
+        extra: Upper limit of additional calls.
+        admit: Returns the context of an additional call. None: there are no additional calls.
 
     Attributes:
-        is_won_by_extra: Whether the result is that of a further call.
+        is_won_by_extra: Whether an additional call gave the result.
     """
 
     def __init__(
@@ -289,6 +289,6 @@ class RecentLatencies:
         insort(self._sorted, seconds)
 
     def percentile(self, percent: int) -> float | None:
-        """The latency that so many percent do not exceed. None: there are fewer than 50."""
+        """The latency at this percentile. None: there are fewer than 50 latencies."""
         count = len(self._sorted)
         return None if count < MIN_SAMPLES else self._sorted[-(-count * percent // 100) - 1]

@@ -66,7 +66,7 @@ class SharedCall(Generic[R]):
             BaseException: The exception of the call. If several tasks wait, each gets a copy of an `Exception`, unless
                 it cannot be copied.
 
-        Cancellation: the caller leaves at once if others wait. The last one cancels the call and leaves once it has
+        Cancellation: the caller leaves immediately if others wait. The last one cancels the call and leaves once it has
         unwound. If the call returns or raises nevertheless, that counts.
         """
         self._waiting += 1
@@ -134,8 +134,8 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
     Raises:
         Exception: The exception of the call. If several callers share it, each gets a copy, unless it cannot be copied.
 
-    Cancellation: a caller leaves at once if others share the call, even the one that started it. The last one cancels
-    the call and leaves once it has unwound.
+    Cancellation: a caller leaves immediately if others share the call, even the one that started it. The last one
+    cancels the call and leaves once it has unwound.
 
     Example:
         async with unordered_wait(codes, single_flight(fetch), timeout=5.0) as results:

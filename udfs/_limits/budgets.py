@@ -57,7 +57,7 @@ class BudgetGrant:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRequest:
-    """A request for a lease. All sums are those of one process.
+    """A request for a lease. All sums belong to one process.
 
     Args:
         name: The name of the budget.
@@ -84,7 +84,7 @@ class BudgetRequest:
 
 @dataclass(slots=True)
 class Holding:
-    """What the source knows of a process: its lease, and its latest request."""
+    """The state of a process at the source: its lease, and its latest request."""
 
     lease: float = 0.0
     spent: float = 0.0

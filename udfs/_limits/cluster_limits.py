@@ -193,7 +193,7 @@ class TokenAddress:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """A limit of which a source grants parts. Equal if its leases are: weights are those of a query.
+    """A limit whose parts a source grants. Equal limits have equal leases; weights belong to a query.
 
     Args:
         limit: The rate or the budget.
@@ -228,7 +228,7 @@ class Leased:
 
     @property
     def advice(self) -> str:
-        """What to check if it cannot be reached."""
+        """Advice for a source that cannot be reached."""
         if self.driver is not None:
             return (
                 "Check that the driver is alive and that the workers can connect to this address: spark.driver.host "

@@ -105,7 +105,7 @@ class Lease:
         """A call has ended and has cost this much."""
 
     def spent_by_all(self) -> float:
-        """What is spent or leased, as far as this process knows. For people. Nothing of a rate: it refills."""
+        """The spent and leased sum, as far as this process knows it, for people. 0.0 for a rate, which refills."""
         return 0.0
 
     @property

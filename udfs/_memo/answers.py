@@ -36,7 +36,7 @@ class Freshness:
 
     @classmethod
     def at(cls, now: float, max_age: float, remember_failures_for: float) -> Self:
-        """What is fresh at this time."""
+        """The instants since when answers and failures are fresh at this time."""
         return cls(now - max_age, now - remember_failures_for)
 
 
@@ -44,7 +44,7 @@ ALWAYS: Final = Freshness(-math.inf, -math.inf)
 
 
 def contents_of(schema: pa.Schema) -> dict[str, Any]:
-    """What identifies a memo with this schema. Empty for a schema of another origin."""
+    """The metadata that identifies a memo with this schema. Empty for a schema of another origin."""
     contents: dict[str, Any] = json.loads((schema.metadata or {}).get(CONTENTS, b"{}"))
     return contents
 

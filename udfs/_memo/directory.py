@@ -107,7 +107,7 @@ class Directory:
         """The memo in this directory, whatever it holds. None if there is none.
 
         Raises:
-            MemoError: There are several memos, or the first file is damaged.
+            MemoError: There are several memos, the first file is damaged, or the path names a file.
         """
         unknown = cls(path, pa.schema([]))
         for file in _files(unknown._infos()).values():
@@ -145,7 +145,7 @@ class Directory:
         """The files with answers by name, without those that were replaced.
 
         Raises:
-            MemoError: One of them belongs to another function, or to other types.
+            MemoError: One of them belongs to another function, or to other types. Or the path names a file.
         """
         infos = self._infos()
         replaced = {name for note in infos if note.startswith(_REPLACED) for name in self._replaced_by(note, infos)}
@@ -239,10 +239,13 @@ class Directory:
         return f"{self.kind}-{buckets.start}.{buckets.stop}.{buckets.step}-{uuid4().hex}"
 
     def _infos(self) -> dict[str, Any]:
-        with suppress(FileNotFoundError):  # Arrow also raises it if the directory is made while it looks
+        try:
             infos = self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
-            return {info.base_name: info for info in infos}
-        return {}
+        except FileNotFoundError:  # Arrow also raises it if the directory is made while it looks
+            return {}
+        except NotADirectoryError as error:
+            raise MemoError(f"the memo {self.path} is a file: give the path of a directory") from error
+        return {info.base_name: info for info in infos}
 
     def _mismatch(self, found: dict[str, Any]) -> str:
         wanted = contents_of(self.schema)
@@ -280,7 +283,7 @@ class Directory:
             ) from error
 
     def _replaced_by(self, note: str, infos: dict[str, Any]) -> list[str]:
-        """What a note replaces. Nothing if it is damaged or gone, or if a file that replaces them is not listed."""
+        """The files that a note replaces. None if it is damaged or gone, or if one that replaces them is not listed."""
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
             with self._fs.open_input_stream(self.at(note)) as stream:
                 content = json.loads(stream.read())

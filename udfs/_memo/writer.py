@@ -152,12 +152,12 @@ class _Log:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has to end: it is long, or it would soon count as that of a killed task."""
+        """Whether it has to end: it is long, or it would soon count as the log of a killed task."""
         limit = LOG_BYTES if self._directory.can_append else OBJECT_BYTES
         return self._end >= limit or time.monotonic() - self._opened >= LOG_SECONDS
 
     def is_removed(self) -> bool:
-        """Whether a merge took it for that of a killed task, as after an hour in which this process did not run."""
+        """Whether a merge took it for the log of a killed task, as after an hour in which this process did not run."""
         return self._descriptor >= 0 and os.fstat(self._descriptor).st_nlink == 0
 
     def file(self) -> File:

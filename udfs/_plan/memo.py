@@ -93,7 +93,8 @@ class Memo:
         version: The version of the function's answers. Answers of another version do not count. "1" by default.
         name: The name of the function, if it has been renamed since the memo was made. None (the default): its name.
         write_every: Seconds until an answer survives a crash of the machine, at least 0 and finite; 1 by default. On a
-            file system, an answer survives its process at once. On an object store, it is written after this time.
+            file system, an answer that is written survives its process. On an object store, it is written after this
+            time.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.
@@ -266,7 +267,7 @@ def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_
 
 
 def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
-    """How a task of so many uses the memo."""
+    """The part of the memo in the plan of each task."""
     enrichment = plan.enrichment
     inputs = T.StructType([plan.columns.fields[n] for n in dict.fromkeys(enrichment.inputs)])
     for each in inputs.fields:
@@ -365,7 +366,7 @@ def _shuffle_partitions(session: Any) -> int:
 
 
 def _hashed_to(number: Column, partitions: int) -> Column:
-    """A column whose hash sends consecutive numbers to consecutive partitions, as the numbers' own would not."""
+    """A column whose hash spreads consecutive numbers over consecutive partitions. Their own hash does not."""
     ids = F.array(*map(F.lit, bucket_ids(partitions)))
     return F.element_at(ids, (number % partitions + 1).cast("int"))
 

@@ -116,7 +116,7 @@ def summary(metrics: Any) -> Summary:
 
 
 def explain(metrics: Any, name: str | None = None) -> Verdict:
-    """What limited the calls of a query, and what to change. For what `metrics=` has observed.
+    """What limited the calls of a query, and what to change. Reads what `metrics=` has observed.
 
     The numbers of all tasks are added, without tasks that Spark retried. One sentence divides the time of the workers
     from the first task of each to the end of the last task: starts of tasks, work, tails, gaps between tasks, and the

@@ -21,7 +21,7 @@ HASH_COLUMN = "__hash"
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """What to run on which columns.
+    """A function and the columns that it gets and adds.
 
     Attributes:
         source: The DataFrame, with column names that Spark can look up.

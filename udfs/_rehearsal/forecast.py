@@ -22,7 +22,7 @@ CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compar
 
 
 class JobForecast(Forecast):
-    """The forecast of a job. Its capacities are those of one task, and its elements the rows, or groups, to call."""
+    """The forecast of a job. Its capacities count per task, and its elements are the rows, or groups, to call."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class Job:
         return [*copies, *map(RateLimit, [*self._calls_per_second(tasks), *paces])]
 
     def _calls_per_second(self, tasks: int) -> Iterator[float]:
-        """What the rates without weights allow so many tasks."""
+        """The calls per second that the rates without weights allow this number of tasks."""
         for cluster in self._rates:
             if cluster.weight is None:
                 share = tasks * max(1, cluster.rate // self.slots)

@@ -65,7 +65,7 @@ _NOTHING = (0.0,) * len(_IS_SUM)
 class MetricsColumn:
     """The column of one task.
 
-    The totals of a row are those of the whole task, so rows that are left out or reordered change no sum but the last.
+    A row has the totals of the whole task, so rows that are left out or reordered change no sum but the last.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class MetricsColumn:
         return pa.StructArray.from_arrays(arrays, fields=list(METRICS_ARROW_TYPE))
 
     def _gained(self, rows: Sequence[Row]) -> tuple[Sequence[float], list[tuple[str, float]] | None, str | None]:
-        """What the totals have gained since the previous report."""
+        """The increase of the totals since the previous report."""
         reports = (row.totals for row in rows if row.totals is not None)
         latest = max(reports, key=lambda report: report[0].seconds, default=None)
         if latest is None:

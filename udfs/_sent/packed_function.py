@@ -157,7 +157,7 @@ def _innermost(function: Any) -> Any:
 
 
 def _asyncio_part(function: Any) -> str | None:
-    """What the code of a function uses of asyncio that needs its loop, such as "asyncio.sleep"; None: nothing.
+    """The name in a function's code that needs asyncio's loop, such as "asyncio.sleep"; None: there is none.
 
     A function that also uses Trio, anyio or sniffio may call asyncio's functions only where asyncio runs.
     """

@@ -55,7 +55,7 @@ class Row:
         failure: Why the row has no result, or None.
         weights: What its calls weighed, estimated and settled; None where no column or no gate weighs them.
         cached: Whether the result came from a cache. False where no column reports it.
-        replaced: Whether the result is that of `on_timeout`.
+        replaced: Whether the result comes from `on_timeout`.
         totals: With metrics, in the first rows of some chunks: where the time of the task's calls, and of the task, had
             gone by then; else None.
     """

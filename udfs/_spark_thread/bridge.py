@@ -86,7 +86,7 @@ def enrich(
     """The same rows in chunks, each with its result or its failure.
 
     Batch: the next batch is read as soon as fewer rows than the buffer are unfinished and their batches have fewer than
-    `BUFFER_BYTES`. So at most the buffer and one batch are in memory. Order: that of the settings' mode. Runs where: in
+    `BUFFER_BYTES`. So at most the buffer and one batch are in memory. Order: as the settings' mode says. Runs where: in
     Spark's thread of a Python worker, with the calls in the worker's loop. Closing this generator cancels the calls and
     waits until they have unwound.
 
@@ -330,7 +330,7 @@ def _done_rows(snapshot: Snapshot) -> list[Row]:
 
 
 def _rows_in(chunk: list[Any]) -> list[Row]:
-    """The rows without watermarks and timestamps."""
+    """The bare rows: watermarks dropped, timestamps removed."""
     if all(isinstance(item, Row) for item in chunk):
         return chunk
     return [item.value for item in chunk if isinstance(item, StreamRecord)]

@@ -219,6 +219,6 @@ def _by_key(table: pa.Table, answer_type: pa.DataType) -> dict[bytes, Answer]:
 
 
 def _remembered(error: dict[str, Any]) -> Exception:
-    """An exception with the name and the message of the one that the call raised."""
+    """A stand-in for a remembered exception, with its name and message."""
     made: Exception = type(str(error["type"]), (Exception,), {})(error["message"])
     return made

@@ -165,7 +165,7 @@ def _as_list(results: Any) -> Any:
 
 
 def _named(name: str, handler: Callable[..., Awaitable[Row]]) -> Callable[..., Awaitable[Row]]:
-    """The handler under the name that the user knows, which reports show."""
+    """The handler, with the name of the user's function for reports."""
     named = partial(handler)
     vars(named)["__qualname__"] = name
     return named

@@ -30,7 +30,7 @@ class Connection:
         deadlines: Shared by the connections of a pool; closes this one when a read or its idleness takes too long.
 
     Attributes:
-        parser: Has what has arrived of the response.
+        parser: Has the part of the response that has arrived.
     """
 
     def __init__(self, dialler: Dialler, keepalive_expiry: float, deadlines: Deadlines) -> None:
@@ -43,7 +43,7 @@ class Connection:
 
     @property
     def origin(self) -> Origin:
-        """What it is connected to."""
+        """The origin of its URLs."""
         return self._dialler.origin
 
     @property

@@ -15,7 +15,7 @@ _SHOWN: Final = 20  # characters of a scheme, in an error
 
 
 class Origin(NamedTuple):
-    """What a connection is connected to.
+    """The server, or the proxy, at the other end of a connection.
 
     Attributes:
         scheme, host, port: Of the URL, with the scheme's default port.

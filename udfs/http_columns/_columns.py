@@ -48,7 +48,7 @@ def http_request(
 
     Semantics:
         * **Batch**: requests stay in flight across Arrow batches.
-        * **Order**: that of the rows.
+        * **Order**: the order of the rows.
         * **Nulls**: a null URL or method gives a null struct. Null headers and a null body are left out, and so is a
           header whose value is null.
         * **Runs where**: in each task's Python worker. Columns with equal options share one client there, with its
@@ -78,10 +78,10 @@ def http_request(
         retry_statuses: The statuses that are retried, from 100 to 599; 429, 500, 502, 503 and 504 by default.
         rate: Attempts that start per second in each running task, above 0. Above 100, those of 10 ms may start
             together. None (the default): no limit.
-        per_host: A gate of `trio_asyncio_io.gates`, or a list of them, of which each host (scheme, name and port of the
-            row's URL) has its own. Requests that wait for them hold no slot, and their timeout does not run. By default
-            an `AdaptiveRate()`, which is idle until the host responds with a 429, or a 503 with a `Retry-After`. None:
-            no gates.
+        per_host: A gate of `trio_asyncio_io.gates`, or a list of them. Each host (scheme, name and port of the
+            row's URL) has its own copy. Requests that wait for them hold no slot, and their timeout does not run. By
+            default an `AdaptiveRate()`, which is idle until the host responds with a 429, or a 503 with a
+            `Retry-After`. None: no gates.
         cache: Seconds for which a worker process stores the response to a GET, for equal URLs and headers, above 0. It
             stores the 4,000 that were used last, if their status is 2xx, 3xx or 404, and their body and their headers
             have at most 64 Ki characters each. None (the default): no cache.

@@ -270,6 +270,14 @@ def test_a_directory_that_does_not_exist_has_no_memo(tmp_path: Path) -> None:
     assert Directory.existing(str(tmp_path / "none")) is None
 
 
+def test_a_memo_whose_path_is_a_file_is_refused_by_name(memo: Directory, tmp_path: Path) -> None:
+    (tmp_path / "answers").write_text("")
+    memo = Directory(str(tmp_path / "answers"), memo.schema)
+    for use in (memo.claim, memo.files, lambda: Directory.existing(memo.path)):
+        with pytest.raises(MemoError, match=r"the memo .*/answers is a file: give the path of a directory"):
+            use()
+
+
 def test_a_new_memo_is_an_empty_table_for_every_engine(memo: Directory, tmp_path: Path) -> None:
     table = pq.read_table(tmp_path)
     assert table.num_rows == 0

@@ -188,8 +188,8 @@ class GroupCommit(Generic[Request, Outcome]):
     async def submit(self, request: Request) -> Outcome:
         """The outcome of the request. Raises it if it is an exception.
 
-        Cancellation: the caller leaves at once if the request's group is still waiting. If its group is being executed,
-        the caller waits for the outcome, which counts.
+        Cancellation: the caller leaves immediately if the request's group is still waiting. If its group is being
+        executed, the caller waits for the outcome, which counts.
         """
         group = self._open_group
         if group is None or group.call.is_abandoned:
