@@ -16,6 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
+from trio_asyncio_io.embedding import check_number
+
 from .._exceptions import traceback_as_note
 from .._memo.answers import BUCKETS, CONTENTS, Freshness
 from .._memo.directory import Directory, MemoError
@@ -24,7 +26,7 @@ from .._memo.merge import compact, merge
 from .._sent.bucket_ids import bucket_ids
 from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
 from .._sent.memo_task import MemoTask
-from .._sent.settings import Settings, check_seconds
+from .._sent.settings import Settings
 from .._spark_thread.memo_rows import MemoRows, read_answers
 from .._spark_version import TimeType
 from .row_plan import RowPlan
@@ -116,10 +118,8 @@ class Memo:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _path(self.path))
         for seconds in ("max_age", "remember_failures_for", "write_every"):
-            value = getattr(self, seconds)
-            check_seconds(seconds, value)
-            if not value >= 0:
-                raise ValueError(f"{seconds} must be at least 0 seconds, got {value!r}")
+            value, legal = getattr(self, seconds), "at least 0 seconds"
+            check_number(seconds, value, legal, lambda number: number >= 0, kind="a number of seconds")
         if not self.max_age > 0:
             raise ValueError(f"max_age must be above 0 seconds, got {self.max_age!r}")
         if self.write_every == math.inf:

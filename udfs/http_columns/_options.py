@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, TypedDict, cast
 
 from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
+from trio_asyncio_io.embedding import check_int, check_number
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
@@ -88,10 +89,14 @@ class HttpOptions:
         for name, value in (self.headers or {}).items():
             check_header(name, value)
         object.__setattr__(self, "retry_statuses", _statuses(self.retry_statuses))
-        _check_whole("retries", self.retries, 0, math.inf)
-        _check_whole("max_body_bytes", self.max_body_bytes, 1, _MAX_BODY_BYTES)
-        _check_positive("rate", "calls per second", self.rate, allow_infinity=False)
-        _check_positive("cache", "seconds", self.cache, allow_infinity=True)
+        check_int("retries", self.retries, at_least=0)
+        legal, kind = f"at least 1 and at most {_MAX_BODY_BYTES:,}", "a whole number"
+        check_number("max_body_bytes", self.max_body_bytes, legal, _is_body_size, kind=kind)
+        if self.rate is not None:
+            legal, kind = "calls per second above 0 and finite", "calls per second as a number, or None"
+            check_number("rate", self.rate, legal, lambda number: 0 < number < math.inf, kind=kind)
+        if self.cache is not None:
+            check_number("cache", self.cache, "seconds above 0", lambda s: s > 0, kind="seconds as a number, or None")
         for name in ("follow_redirects", "only_public"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -172,6 +177,10 @@ class HttpOptions:
         )
 
 
+def _is_body_size(number: float) -> bool:
+    return number.is_integer() and 1 <= number <= _MAX_BODY_BYTES
+
+
 def _statuses(statuses: object) -> tuple[int, ...]:
     rule = "retry_statuses must be HTTP statuses such as (429, 503)"
     if not isinstance(statuses, Iterable) or isinstance(statuses, str | bytes):
@@ -205,20 +214,3 @@ def _check_gates(gates: object) -> None:
     if not (gates is None or isinstance(gates, Gate) or is_list):
         raise TypeError(f"per_host must be a Gate, a list of gates or None, got {gates!r}")
     dumped(gates, "per_host")
-
-
-def _check_whole(name: str, value: object, minimum: int, maximum: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if not minimum <= value <= maximum:
-        limit = "" if maximum == math.inf else f" and at most {maximum:,}"
-        raise ValueError(f"{name} must be at least {minimum}{limit}, got {value}")
-
-
-def _check_positive(name: str, unit: str, value: object, *, allow_infinity: bool) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be {unit} as a number, or None, got {value!r}")
-    if not 0 < value < math.inf and not (allow_infinity and value == math.inf):
-        raise ValueError(f"{name} must be {unit} above 0{'' if allow_infinity else ' and finite'}, got {value}")
