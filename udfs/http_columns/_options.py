@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field
 from operator import attrgetter
 from typing import Any, Final, TypedDict, cast
 
-from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
+from trio_asyncio_io import ExponentialBackoff, RetryStrategy
 from trio_asyncio_io.embedding import check_int, check_number
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
-from .._plan.limits import limits_for_tasks
-from .._plan.session import share_of
-from .._sent.packed_function import dumped, pack
+from .._plan.arguments import UDFArguments, for_session, make_settings
+from .._sent.packed_function import dumped
 from .._sent.settings import Settings
 from ._call import HttpCall
 from ._outcome import RetryableError
@@ -58,9 +57,6 @@ class HttpOptions:
         headers: Sent with every request, or None.
         timeout, capacity, ...: As for `http_request`.
 
-    Attributes:
-        operator: The options of the operator. A `cluster_capacity` counts as 1 in them.
-
     Raises:
         TypeError, ValueError: An option is out of its range. The message names it and its value, but never the value
             of a header.
@@ -83,7 +79,7 @@ class HttpOptions:
     follow_redirects: bool = False
     allowed_hosts: Iterable[str] | None = None
     only_public: bool = False
-    operator: Options = field(init=False, repr=False)
+    _settings: Settings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, value in (self.headers or {}).items():
@@ -103,27 +99,17 @@ class HttpOptions:
         object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
         if any(rate.weight is not None for rate in as_cluster_rates(self.cluster_rate)):
             raise ValueError("cluster_rate must have no weight in an HTTP column: omit weight=")
-        _check_budget(self.cluster_budget)
+        if getattr(self.cluster_budget, "weight", None) is not None:
+            raise ValueError(
+                "cluster_budget must have no weight in an HTTP column: omit weight=, each attempt weighs 1"
+            )
         _check_gates(self.per_host)
-        object.__setattr__(self, "operator", self._operator_options())
+        object.__setattr__(self, "_settings", make_settings(self._call(), self.timeout, self._arguments()))
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
             raise ValueError(
                 f"rate={self.rate} starts a call every {1 / self.rate:g} s, and the wait for its start counts towards "
                 f"the timeout of {self.timeout:g} s: give a timeout of at least {2 / self.rate:g} s"
             )
-
-    @classmethod
-    def of(cls, headers: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> HttpOptions:
-        """Return the options with these keyword arguments.
-
-        Raises:
-            TypeError: A name is not the name of an option. The message lists the options.
-        """
-        names = [each.name for each in fields(cls) if each.init and each.name != "headers"]
-        for name in arguments:
-            if name not in names:
-                raise TypeError(f"there is no option {name!r}; there are {', '.join(names)}")
-        return cls(headers, **arguments)
 
     def settings(self, session: Any = None) -> Settings:
         """Return the settings of the tasks.
@@ -132,23 +118,22 @@ class HttpOptions:
             session: The session whose tasks share the `cluster_capacity`, the `cluster_rate` and the `cluster_budget`.
                 None: the capacity is 1 if it is shared, and there is no such rate or budget.
         """
-        settings = Settings(pack(self._call()), self.operator, buffer=self.buffer, on_error="column", skip_nulls=True)
-        slots = self.operator.capacity
-        if session is not None and self.cluster_capacity is not None:
-            slots = share_of(self.cluster_capacity, session)
+        settings = self._settings
         if session is not None:
-            settings = replace(settings, limits=limits_for_tasks(self.cluster_rate, self.cluster_budget, session))
-        return settings.with_capacity(int(min(slots, self._useful_capacity())))
+            settings = for_session(settings, self.cluster_capacity, self.cluster_rate, self.cluster_budget, session)
+        return settings.with_capacity(int(min(settings.options.capacity, self._useful_capacity())))
 
-    def _operator_options(self) -> Options:
-        gate = None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin"))
-        return Options(
-            self.timeout,
-            capacity=self.capacity if self.cluster_capacity is None else 1,
-            buffer=self.buffer,
-            retry=self._retry(),
-            gate=gate,
-        )
+    def _arguments(self) -> UDFArguments:
+        return {
+            "capacity": self.capacity,
+            "cluster_capacity": self.cluster_capacity,
+            "cluster_budget": self.cluster_budget,
+            "buffer": self.buffer,
+            "retry": self._retry(),
+            "gate": None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin")),
+            "on_error": "column",
+            "skip_nulls": True,
+        }
 
     def _useful_capacity(self) -> float:
         """Return the capacity above which the rate would let calls wait for longer than their timeout allows.
@@ -200,13 +185,6 @@ def _host_rules(hosts: object) -> tuple[HostRule, ...] | None:
     if not listed or not all(isinstance(host, str) for host in listed):
         raise TypeError(f"allowed_hosts must be one or more hosts, each of them a str, got {listed!r}")
     return tuple(sorted({HostRule.of(host) for host in listed}, key=repr))
-
-
-def _check_budget(budget: object) -> None:
-    if not (budget is None or isinstance(budget, ClusterBudget)):
-        raise TypeError(f"cluster_budget must be a ClusterBudget or None, got {budget!r}")
-    if budget is not None and budget.weight is not None:
-        raise ValueError("cluster_budget must have no weight in an HTTP column: omit weight=, each attempt weighs 1")
 
 
 def _check_gates(gates: object) -> None:
