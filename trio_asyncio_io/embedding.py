@@ -1,10 +1,11 @@
-"""Helpers for packages around the operator, such as `udfs`: signatures, texts and the progress display.
+"""Helpers for packages around the operator, such as `udfs`: signatures, checks, texts and the progress display.
 
 Experimental: these names may change in any release. An application does not need them.
 """
 
 from __future__ import annotations
 
+from ._core.checks import check_int, check_number
 from ._core.describe import describe, duration
 from ._core.job import TaskTimes
 from ._function import is_async
@@ -14,7 +15,9 @@ from .progress._progress import Summary, clock, display_on, gates_and_hedges
 __all__ = [
     "Summary",
     "TaskTimes",
+    "check_int",
     "check_keywords",
+    "check_number",
     "clock",
     "describe",
     "display_on",

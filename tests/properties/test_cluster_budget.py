@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from udfs._limits.budgets import HEARTBEAT, HOLD, BudgetLease, BudgetRequest, BudgetSource
+from udfs._limits.budgets import DEAD_AFTER, HEARTBEAT, BudgetLease, BudgetRequest, BudgetSource
 
 WEIGHTS = st.integers(1, 300).map(lambda cents: cents / 100)
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
@@ -66,7 +66,11 @@ class ClusterMachine(RuleBasedStateMachine):
             process.lease.ended(share * weight)
             self.paid += share * weight
 
-    @rule(number=NUMBERS, seconds=st.sampled_from([0.0, 0.3, HEARTBEAT, HOLD, 10 * HOLD]), is_end=st.booleans())
+    @rule(
+        number=NUMBERS,
+        seconds=st.sampled_from([0.0, 0.3, HEARTBEAT, DEAD_AFTER, 10 * DEAD_AFTER]),
+        is_end=st.booleans(),
+    )
     def wait(self, number: int, seconds: float, is_end: bool) -> None:
         """Time passes. A process sends a heartbeat, or returns what is unused at the end of a task."""
         self.now += seconds

@@ -22,9 +22,9 @@ from typing import ClassVar
 from .lease import POLL, PROBE, Lease
 
 __all__ = [
+    "DEAD_AFTER",
     "FORGOTTEN",
     "HEARTBEAT",
-    "HOLD",
     "ROUNDING",
     "BudgetGrant",
     "BudgetLease",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 HEARTBEAT = 1.0  # seconds between the requests of a process that holds a lease
-HOLD = 10.0  # seconds without a request after which a process counts as dead
+DEAD_AFTER = 10.0  # seconds without a request after which a process counts as dead
 FORGOTTEN = 3600.0  # seconds without a request after which the source forgets a process, but not its lease
 SHARE = 1e-3  # of the budget, which a process leases ahead
 ROUNDING = 1e-9  # of the budget, for sums of floats
@@ -123,7 +123,7 @@ class BudgetSource:
 
 
 def _held(holdings: Mapping[str, Holding], holder: str, now: float) -> float:
-    others = (each for name, each in holdings.items() if name != holder and each.seen >= now - HOLD)
+    others = (each for name, each in holdings.items() if name != holder and each.seen >= now - DEAD_AFTER)
     return sum(max(0.0, each.lease - each.spent) for each in others)
 
 

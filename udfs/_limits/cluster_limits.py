@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 from urllib.parse import urlsplit
+
+from trio_asyncio_io.embedding import check_number
 
 __all__ = ["SOURCE_AWAY", "ClusterBudget", "ClusterRate", "Leased", "TaskShare", "TokenAddress", "as_cluster_rates"]
 
@@ -72,7 +73,8 @@ class ClusterRate:
     give_up: float = field(default=300.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_rate(self.rate)
+        legal, kind = "calls per second above 0 and finite", "calls per second as a number, or a ClusterRate"
+        check_number("cluster_rate", self.rate, legal, lambda number: 0 < number < inf, kind=kind)
         _check_source(self, "share", "lease")
         if self.weight is not None and self.by != "share":
             raise ValueError(
@@ -138,7 +140,7 @@ class ClusterBudget:
     is_named: bool = field(init=False, default=True, compare=False)
 
     def __post_init__(self) -> None:
-        _check_amount(self.amount)
+        check_number("amount", self.amount, "finite and not negative", lambda number: 0 <= number < inf)
         if self.name is None:
             object.__setattr__(self, "name", secrets.token_hex(8))
             object.__setattr__(self, "is_named", False)
@@ -260,20 +262,6 @@ def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
     return rates
 
 
-def _check_rate(rate: Any) -> None:
-    if isinstance(rate, bool) or not isinstance(rate, int | float):
-        raise TypeError(f"cluster_rate must be calls per second as a number, or a ClusterRate, got {rate!r}")
-    if not 0 < rate < inf:
-        raise ValueError(f"cluster_rate must be calls per second above 0 and finite, got {rate!r}")
-
-
-def _check_amount(amount: Any) -> None:
-    if isinstance(amount, bool) or not isinstance(amount, int | float):
-        raise TypeError(f"amount must be a number, got {amount!r}")
-    if not 0 <= amount <= sys.float_info.max:
-        raise ValueError(f"amount must be finite and not negative, got {amount!r}")
-
-
 def _without_password(by: object) -> object:
     """`by` as given, but without what follows a URL's scheme: it may be a password."""
     return by.partition("://")[0] if isinstance(by, str) else by
@@ -289,7 +277,7 @@ def _check_source(given: ClusterRate | ClusterBudget, *ways: str) -> None:
     _check_name(given.name)
     if given.port is not None:
         _check_port(given.port, by)
-    _check_give_up(given.give_up)
+    check_number("give_up", given.give_up, "above 0 seconds", lambda number: number > 0, kind="a number of seconds")
 
 
 def _check_port(port: Any, by: object) -> None:
@@ -309,10 +297,3 @@ def _check_name(name: Any) -> None:
         raise TypeError(f"name must be a text that is not empty, got {name!r}")
     if len(name) > MAX_NAME or not name.isprintable():
         raise ValueError(f"name must have at most {MAX_NAME} characters, all of them printable, got {name!r}")
-
-
-def _check_give_up(seconds: Any) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"give_up must be a number of seconds, got {seconds!r}")
-    if not seconds > 0:
-        raise ValueError(f"give_up must be above 0 seconds, got {seconds!r}")

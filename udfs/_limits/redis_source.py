@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from .._extras import needs_extra
-from .budgets import FORGOTTEN, HOLD, ROUNDING, BudgetGrant, BudgetRequest
+from .budgets import DEAD_AFTER, FORGOTTEN, ROUNDING, BudgetGrant, BudgetRequest
 from .lease import OPEN_SECONDS, TIMEOUT
 from .tokens import HORIZON, Grant, Request, pace_of
 
@@ -115,7 +115,7 @@ class RedisSource:
         """See `Source`."""
         if isinstance(request, BudgetRequest):
             sums = [request.spent, request.floor, request.need, request.want]
-            arguments = [request.amount, request.holder, request.number, *sums, ROUNDING, HOLD, FORGOTTEN]
+            arguments = [request.amount, request.holder, request.number, *sums, ROUNDING, DEAD_AFTER, FORGOTTEN]
             found = await self._in_thread(self._budget_script, [f"cluster_budget:{request.name}"], arguments)
             return BudgetGrant(*map(float, found))
         arguments = [pace_of(request.rate), HORIZON, request.count, request.lead, KEPT]

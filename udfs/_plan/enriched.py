@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from .._exceptions import traceback_as_note
 from .._sent.carry_over import CarryOver
 from .._sent.packed_function import parameter_names
 from .._sent.settings import Enrichment, Flatten, Mode
@@ -20,7 +18,7 @@ from .metrics import check_metrics, observed
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
 from .stateful_query import check_carry_over, enriched_with_carry_over
-from .worker_python import needs_packages, use_the_drivers_python
+from .worker_python import in_workers, use_the_drivers_python
 
 __all__ = ["enriched"]
 
@@ -93,15 +91,9 @@ def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | No
         )
 
 
-def _row_task(enrichment: Enrichment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`. Spark's plan shows it under the name of the user's function."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with traceback_as_note():
-            yield from RowConversion(enrichment).run(batches)
-
-    run.__name__ = run.__qualname__ = enrichment.settings.function.name
-    return needs_packages(run)
+def _row_task(enrichment: Enrichment) -> Any:
+    """The function for `mapInArrow`."""
+    return in_workers(enrichment.settings.function.name, lambda batches: RowConversion(enrichment).run(batches))
 
 
 def _check_flatten(flatten: Any) -> None:

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from .._spark_version import check_reports_progress
 from .metrics import SUMS, observed_sums, summary
 
-__all__ = ["JobWatch", "Numbers", "watch_on"]
+__all__ = ["ClassicWatch", "Numbers", "RemoteWatch", "watch_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,12 @@ class Numbers:
         ]
 
 
-class JobWatch(Protocol):
-    """Watches the jobs of a session that start after its creation."""
-
-    def look(self) -> Numbers:
-        """The current numbers, or the last ones if Spark does not respond."""
-        ...
-
-    def close(self) -> None:
-        """Stop watching."""
+def watch_on(session: Any) -> ClassicWatch | RemoteWatch:
+    """Watches the jobs of a session, classic or remote, that start from now on."""
+    return RemoteWatch(session) if getattr(session, "_sc", None) is None else ClassicWatch(session)
 
 
-def watch_on(session: Any) -> JobWatch:
-    """A watch for a classic or a remote session."""
-    return _RemoteWatch(session) if getattr(session, "_sc", None) is None else _ClassicWatch(session)
-
-
-class _ClassicWatch:
+class ClassicWatch:
     """Uses Spark's status tracker, which retains about a thousand jobs."""
 
     def __init__(self, session: Any) -> None:
@@ -79,12 +68,13 @@ class _ClassicWatch:
         self._last = Numbers()
 
     def look(self) -> Numbers:
+        """The current numbers, or the last ones if Spark does not respond."""
         with suppress(Exception):  # the session was stopped or the JVM has ended, which the user's own calls report
             self._last = self._now()
         return self._last
 
     def close(self) -> None:
-        pass
+        """Do nothing: there is nothing to stop."""
 
     def _jobs(self) -> set[int]:
         """The retained jobs, including those of the session's streams."""
@@ -123,7 +113,7 @@ class _ClassicWatch:
         return numbers
 
 
-class _RemoteWatch:
+class RemoteWatch:
     """Uses the progress reports of the Spark Connect client, which arrive while it waits for a query."""
 
     def __init__(self, session: Any) -> None:
@@ -136,6 +126,7 @@ class _RemoteWatch:
         session.registerProgressHandler(self._on_progress)
 
     def look(self) -> Numbers:
+        """The current numbers, or the last ones if Spark does not respond."""
         streams: tuple[str, ...] = ()
         with suppress(Exception):  # as in a classic session
             streams = self._streams.lines()
@@ -145,6 +136,7 @@ class _RemoteWatch:
             return Numbers(done, total, self._running, 0, streams)
 
     def close(self) -> None:
+        """Stop watching."""
         self._session.removeProgressHandler(self._on_progress)
 
     def _on_progress(

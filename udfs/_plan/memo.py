@@ -6,7 +6,6 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -16,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from .._exceptions import traceback_as_note
+from trio_asyncio_io.embedding import check_number
+
 from .._memo.answers import BUCKETS, CONTENTS, Freshness
 from .._memo.directory import Directory, MemoError
 from .._memo.location import absolute
@@ -24,12 +24,12 @@ from .._memo.merge import compact, merge
 from .._sent.bucket_ids import bucket_ids
 from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
 from .._sent.memo_task import MemoTask
-from .._sent.settings import Settings, check_seconds
+from .._sent.settings import Settings
 from .._spark_thread.memo_rows import MemoRows, read_answers
 from .._spark_version import TimeType
 from .row_plan import RowPlan
 from .session import task_slots
-from .worker_python import needs_packages, use_the_drivers_python
+from .worker_python import in_workers, use_the_drivers_python
 
 __all__ = [
     "BUCKET",
@@ -117,10 +117,8 @@ class Memo:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _path(self.path))
         for seconds in ("max_age", "remember_failures_for", "write_every"):
-            value = getattr(self, seconds)
-            check_seconds(seconds, value)
-            if not value >= 0:
-                raise ValueError(f"{seconds} must be at least 0 seconds, got {value!r}")
+            value, legal = getattr(self, seconds), "at least 0 seconds"
+            check_number(seconds, value, legal, lambda number: number >= 0, kind="a number of seconds")
         if not self.max_age > 0:
             raise ValueError(f"max_age must be above 0 seconds, got {self.max_age!r}")
         if self.write_every == math.inf:
@@ -169,7 +167,7 @@ class Memo:
         types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
         reading = partial(read_answers, self.path, schema, self._freshness())
         buckets = spark.range(0, BUCKETS, 1, calling_partitions(spark))
-        found: DataFrame = buckets.mapInArrow(_in_workers("read_memo", reading), types)
+        found: DataFrame = buckets.mapInArrow(in_workers("read_memo", reading), types)
         return found
 
     def _freshness(self) -> Freshness:
@@ -234,7 +232,7 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     if task.in_buckets:
         df = df.sortWithinPartitions(BUCKET, *([PLACE] if mode != "unordered" else []))
     enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
-    run = _in_workers(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
+    run = in_workers(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
     enriched = df.mapInArrow(run, schema)
     if mode == "ordered":
         enriched = _in_partitions(enriched)
@@ -375,17 +373,6 @@ def _in_partitions(df: DataFrame) -> DataFrame:
     """The rows in partitions in the order of those that they came from. Rows of one partition stay together."""
     origin = F.shiftright(F.col(PLACE), _PLACE_BITS)
     return df.repartition(_hashed_to(origin, _shuffle_partitions(df.sparkSession)))
-
-
-def _in_workers(name: str, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
-    """The function for `mapInArrow`, which Spark's plan shows under this name."""
-
-    def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with traceback_as_note():
-            yield from run(batches)
-
-    named.__name__ = named.__qualname__ = name
-    return needs_packages(named)
 
 
 def _path(given: Any) -> str:

@@ -1,13 +1,17 @@
-"""The Python of Spark's workers: the driver's in a local session. Reports packages that it lacks."""
+"""What Spark's workers run, in the driver's Python in a local session. Reports packages that their Python lacks."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-__all__ = ["needs_packages", "use_the_drivers_python"]
+import pyarrow as pa
+
+from .._exceptions import traceback_as_note
+
+__all__ = ["in_workers", "needs_packages", "use_the_drivers_python"]
 
 _SPARKS_DEFAULT: Final = "python3"
 
@@ -40,6 +44,17 @@ def needs_packages(function: F) -> F:
     # cloudpickle restores a function's attributes before anything that the function refers to
     vars(function)["_packages"] = _Packages()
     return function
+
+
+def in_workers(name: str, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
+    """The function for `mapInArrow`, which Spark's plan shows under this name."""
+
+    def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with traceback_as_note():
+            yield from run(batches)
+
+    named.__name__ = named.__qualname__ = name
+    return needs_packages(named)
 
 
 class _Packages:

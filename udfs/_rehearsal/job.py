@@ -9,11 +9,13 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
+from trio_asyncio_io.embedding import check_int
+
 from .._dataframe import ordered_wait, unordered_wait
 from .._plan.arguments import check_dataframe
 from .._plan.session import task_slots
 from .forecast import Job, JobForecast
-from .sample import Source
+from .sample import JobRows
 
 __all__ = ["rehearse"]
 
@@ -82,16 +84,16 @@ def rehearse(
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:
-            _check_number(name, number)
+            check_int(name, number, at_least=1)
     order = mode if options.get("memo") is None else "unordered"  # the rows are sorted after the calls
     job = Job(options, order, timeout, tasks or task_slots(df.sparkSession, "rehearse", "tasks="))
-    source = Source(df, function, schema, timeout, options)
-    counts = source.partitions()
+    job_rows = JobRows(df, function, schema, timeout, options)
+    counts = job_rows.partitions()
     at_once = min(len(counts), job.slots)
     gates, rates = job.gates(at_once), job.measured_rates()
     if weight is None and (weighing := [gate for gate in gates if gate.weight is not None]):
         weight_name = weight_name or weighing[0].name
-    recorded = source.record(
+    recorded = job_rows.record(
         sample,
         sum(counts),
         at_once * max(capacities, default=sample),
@@ -104,7 +106,7 @@ def rehearse(
     taken = recorded.sample
     job = replace(job, paces=[rate.pace(len(taken.calls)) for rate in rates])
     total = sum(counts) if rows is None else rows
-    called = source.called(counts, recorded.share * total / sum(counts), recorded.remembered)
+    called = job_rows.called(counts, recorded.share * total / sum(counts), recorded.remembered)
     return job.forecast(taken, called, total, capacities)
 
 
@@ -124,8 +126,3 @@ def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[
     checked = {name: value for name, value in options.items() if name != "metrics"}  # an Observation is for one query
     for capacity in capacities or [1]:
         OPERATORS[mode](df, function, schema, capacity=capacity, **checked)
-
-
-def _check_number(name: str, number: Any) -> None:
-    if not isinstance(number, int) or number < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")

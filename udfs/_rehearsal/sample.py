@@ -31,7 +31,7 @@ from .._sent.settings import Enrichment
 from .._spark_thread.conversion import RowConversion
 from .._spark_thread.memo_rows import MemoRows
 
-__all__ = ["Recorded", "Source"]
+__all__ = ["JobRows", "Recorded"]
 
 PARTITION = "__udfs_partition"
 LOW_LOAD = 5
@@ -41,7 +41,7 @@ DISTINCT_ERROR = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class JobRows:
     """The rows of a job.
 
     Args:
@@ -122,11 +122,11 @@ class Source:
         memo = self.options.get("memo")
         return _Rows(plan.enrichment) if memo is None else _MemoRows(plan, as_memo(memo))
 
-    def _drawn(self, source: DataFrame, number: int, rows: int) -> pa.RecordBatch:
+    def _drawn(self, df: DataFrame, number: int, rows: int) -> pa.RecordBatch:
         """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
         share = min(1.0, (MORE * number + AT_LEAST) / rows)
-        bucket = F.pmod(F.hash(*(F.col(name) for name in source.columns)), F.lit(BUCKETS)).alias(BUCKET)
-        sampled = source.select("*", bucket).sample(fraction=share).mapInArrow(_packing(), "batch binary")
+        bucket = F.pmod(F.hash(*(F.col(name) for name in df.columns)), F.lit(BUCKETS)).alias(BUCKET)
+        sampled = df.select("*", bucket).sample(fraction=share).mapInArrow(_packing(), "batch binary")
         tables = [pa.ipc.open_stream(bytes(row["batch"])).read_all() for row in sampled.collect()]
         table = pa.concat_tables(tables)
         places = Random().sample(range(table.num_rows), min(number, table.num_rows))
@@ -224,16 +224,16 @@ class _OfArguments(AsyncFunction[Any, Any]):
     """The user's function, called with the tuple of its arguments.
 
     Args:
-        source: Has the function.
+        job_rows: Has the function.
         asked: Keeps the answers.
         rows: Of each call, by the id of its arguments.
     """
 
-    def __init__(self, source: Source, asked: _Rows, rows: Mapping[int, Sequence[Row]]) -> None:
-        function = pack(source.function).unpack()
+    def __init__(self, job_rows: JobRows, asked: _Rows, rows: Mapping[int, Sequence[Row]]) -> None:
+        function = pack(job_rows.function).unpack()
         self._call = getattr(function, "invoke", function)
-        self._retry: RetryStrategy | None = source.options.get("retry")
-        self._is_group = source.options.get("group") is not None
+        self._retry: RetryStrategy | None = job_rows.options.get("retry")
+        self._is_group = job_rows.options.get("group") is not None
         self._asked = asked
         self._rows = rows
         for name in ("open", "close", "flush"):

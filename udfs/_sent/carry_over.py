@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from operator import index
-from typing import Any
 
-from .settings import check_seconds
+from trio_asyncio_io.embedding import check_int, check_number
 
 __all__ = ["CarriedTooLongError", "CarryOver"]
 
@@ -52,21 +50,10 @@ class CarryOver:
     max_age: float = 600.0
 
     def __post_init__(self) -> None:
-        check_seconds("budget", self.budget)
-        if not 0 < self.budget < math.inf:
-            raise ValueError(f"budget must be a finite number of seconds above 0, got {self.budget!r}")
-        _check_rows("max_rows", self.max_rows)
-        check_seconds("max_age", self.max_age)
+        kind = "a number of seconds"
+        legal = "a finite number of seconds above 0"
+        check_number("budget", self.budget, legal, lambda number: 0 < number < math.inf, kind=kind)
+        check_int("max_rows", self.max_rows, at_least=0)
+        check_number("max_age", self.max_age, kind, lambda _: True, kind=kind)
         if not self.max_age >= self.budget:
             raise ValueError(f"max_age must not be below the budget, {self.budget!r} s, got {self.max_age!r}")
-
-
-def _check_rows(name: str, value: Any) -> None:
-    try:
-        number = None if isinstance(value, bool) else index(value)
-    except TypeError:
-        number = None
-    if number is None:
-        raise TypeError(f"{name} must be a whole number of rows, got {value!r}")
-    if number < 0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}")

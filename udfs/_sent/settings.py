@@ -8,12 +8,13 @@ from typing import Literal, TypeAlias, get_args
 from pyspark.sql.types import StructType
 
 from trio_asyncio_io import Options
+from trio_asyncio_io.embedding import check_number
 
 from .._limits.cluster_limits import Leased, TaskShare
 from .packed_function import PackedFunction
 from .row import Row, SecretRow
 
-__all__ = ["Enrichment", "ErrorMode", "Flatten", "Mode", "Settings", "check_seconds"]
+__all__ = ["Enrichment", "ErrorMode", "Flatten", "Mode", "Settings"]
 
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
@@ -66,9 +67,8 @@ class Settings:
         metadata: object = self.metadata
         if metadata is not None and not (isinstance(metadata, str) and metadata):
             raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
-        check_seconds("open_timeout", self.open_timeout)
-        if not self.open_timeout > 0:
-            raise ValueError(f"open_timeout must be above 0 seconds, got {self.open_timeout!r}")
+        legal = "above 0 seconds"
+        check_number("open_timeout", self.open_timeout, legal, lambda number: number > 0, kind="a number of seconds")
 
     def with_capacity(self, capacity: int) -> Settings:
         """These settings with another capacity, and the buffer that goes with it."""
@@ -116,13 +116,3 @@ class Enrichment:
     event_time: int | None = None
     key: tuple[int, ...] = ()
     flatten: Flatten = False
-
-
-def check_seconds(name: str, value: object) -> None:
-    """Check that a parameter is a number of seconds.
-
-    Raises:
-        TypeError: It is something else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number of seconds, got {value!r}")

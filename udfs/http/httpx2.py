@@ -10,10 +10,10 @@ httpx2's.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec
 
 import httpx
 
@@ -32,6 +32,8 @@ from ._transport import Around
 from ._transport import StackTransport as _HttpxTransport
 
 __all__ = ["BodyTooLargeError", "HostRefusedError", "StackTransport", "client"]
+
+P = ParamSpec("P")
 
 _TIMEOUT: Final = httpx2.Timeout(None, connect=30.0)
 
@@ -64,34 +66,20 @@ def client(
     return httpx2.AsyncClient(transport=transport, mounts=mounted, trust_env=trust_env, timeout=timeout, **options)
 
 
+def _with_parameters_of(
+    source: Callable[Concatenate[Any, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Make a decorator with which type checkers and `help` show the parameters of another constructor."""
+    return wraps(source)
+
+
 @completed_from(_HttpxTransport)
 class StackTransport(httpx2.AsyncBaseTransport):
     """As `udfs.http.StackTransport`, which it uses, for httpx2."""
 
-    def __init__(
-        self,
-        *,
-        verify: Verify = True,
-        cert: Certificate | None = None,
-        trust_env: bool = False,
-        max_connections: int | None = None,
-        max_idle: int = 100,
-        keepalive_expiry: float = 5.0,
-        retries: int = 0,
-        uds: str | os.PathLike[str] | None = None,
-        only_public: bool = False,
-    ) -> None:
-        self._exchanger = _HttpxTransport(
-            verify=verify,
-            cert=cert,
-            trust_env=trust_env,
-            max_connections=max_connections,
-            max_idle=max_idle,
-            keepalive_expiry=keepalive_expiry,
-            retries=retries,
-            uds=uds,
-            only_public=only_public,
-        ).exchanger
+    @_with_parameters_of(_HttpxTransport.__init__)
+    def __init__(self, **options: Any) -> None:
+        self._exchanger = _HttpxTransport(**options).exchanger
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return its response, with the body still unread.

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.embedding import list_keywords
+from trio_asyncio_io.embedding import check_keywords, list_keywords
 
 from .._column import AsyncPandasUDF
 from .._exceptions import traceback_as_note
@@ -109,9 +109,10 @@ def http_request(
     """
     if isinstance(method, str) and method.upper() not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, or a column such as F.col('method')")
+    check_keywords(http_request, options)
     constant, column = _split(headers)
     columns = [_checked(each) for each in (url, column, body)]
-    udf = _udf("http_request", _settings(HttpOptions.of(constant, options), active_session()))
+    udf = _udf("http_request", _settings(HttpOptions(constant, **options), active_session()))
     if body is None:
         columns = columns[: 1 if column is None else 2]
     elif column is None:
@@ -137,9 +138,10 @@ def http_get(
         page = http_get("url", timeout=10.0, cache=300.0).alias("page")
         pages.select("url", page).where("page.status = 200")
     """
+    check_keywords(http_get, options)
     constant, column = _split(headers)
     columns = [_checked(each) for each in (url, column) if each is not None]
-    return _udf("http_get", _settings(HttpOptions.of(constant, options), active_session()))(*columns)
+    return _udf("http_get", _settings(HttpOptions(constant, **options), active_session()))(*columns)
 
 
 @list_keywords(HttpArguments, http_request)
@@ -166,11 +168,12 @@ def register_http(
         register_http(spark, "geo_", headers={"authorization": f"Bearer {token}"}, rate=50.0)
         spark.sql("select ip, geo_get('https://geo.example/' || ip).body from visits")
     """
+    check_keywords(register_http, options)
     if not f"{prefix}get".isidentifier():
         raise ValueError(f"prefix must be the beginning of a function's name, got {prefix!r}")
     if headers is not None and not isinstance(headers, Mapping):
         raise TypeError(f"headers must be a mapping of names to values, got a {type(headers).__name__}")
-    settings = _settings(HttpOptions.of(headers, options), spark)
+    settings = _settings(HttpOptions(headers, **options), spark)
     for kind in ("http_get", "http_request"):
         spark.udf.register(prefix + kind.removeprefix("http_"), _udf(kind, settings))
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field
 from operator import attrgetter
 from typing import Any, Final, TypedDict, cast
 
-from trio_asyncio_io import ExponentialBackoff, Options, RetryStrategy
+from trio_asyncio_io import ExponentialBackoff, RetryStrategy
+from trio_asyncio_io.embedding import check_int, check_number
 from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
-from .._plan.limits import limits_for_tasks
-from .._plan.session import share_of
-from .._sent.packed_function import dumped, pack
+from .._plan.arguments import UDFArguments, for_session, make_settings
+from .._sent.packed_function import dumped
 from .._sent.settings import Settings
 from ._call import HttpCall
 from ._outcome import RetryableError
@@ -57,9 +57,6 @@ class HttpOptions:
         headers: Sent with every request, or None.
         timeout, capacity, ...: As for `http_request`.
 
-    Attributes:
-        operator: The options of the operator. A `cluster_capacity` counts as 1 in them.
-
     Raises:
         TypeError, ValueError: An option is out of its range. The message names it and its value, but never the value
             of a header.
@@ -82,43 +79,37 @@ class HttpOptions:
     follow_redirects: bool = False
     allowed_hosts: Iterable[str] | None = None
     only_public: bool = False
-    operator: Options = field(init=False, repr=False)
+    _settings: Settings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, value in (self.headers or {}).items():
             check_header(name, value)
         object.__setattr__(self, "retry_statuses", _statuses(self.retry_statuses))
-        _check_whole("retries", self.retries, 0, math.inf)
-        _check_whole("max_body_bytes", self.max_body_bytes, 1, _MAX_BODY_BYTES)
-        _check_positive("rate", "calls per second", self.rate, allow_infinity=False)
-        _check_positive("cache", "seconds", self.cache, allow_infinity=True)
+        check_int("retries", self.retries, at_least=0)
+        legal, kind = f"at least 1 and at most {_MAX_BODY_BYTES:,}", "a whole number"
+        check_number("max_body_bytes", self.max_body_bytes, legal, _is_body_size, kind=kind)
+        if self.rate is not None:
+            legal, kind = "calls per second above 0 and finite", "calls per second as a number, or None"
+            check_number("rate", self.rate, legal, lambda number: 0 < number < math.inf, kind=kind)
+        if self.cache is not None:
+            check_number("cache", self.cache, "seconds above 0", lambda s: s > 0, kind="seconds as a number, or None")
         for name in ("follow_redirects", "only_public"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
         if any(rate.weight is not None for rate in as_cluster_rates(self.cluster_rate)):
             raise ValueError("cluster_rate must have no weight in an HTTP column: omit weight=")
-        _check_budget(self.cluster_budget)
+        if getattr(self.cluster_budget, "weight", None) is not None:
+            raise ValueError(
+                "cluster_budget must have no weight in an HTTP column: omit weight=, each attempt weighs 1"
+            )
         _check_gates(self.per_host)
-        object.__setattr__(self, "operator", self._operator_options())
+        object.__setattr__(self, "_settings", make_settings(self._call(), self.timeout, self._arguments()))
         if self.rate is not None and self.rate * self.timeout < 2:  # noqa: PLR2004 - half of the timeout
             raise ValueError(
                 f"rate={self.rate} starts a call every {1 / self.rate:g} s, and the wait for its start counts towards "
                 f"the timeout of {self.timeout:g} s: give a timeout of at least {2 / self.rate:g} s"
             )
-
-    @classmethod
-    def of(cls, headers: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> HttpOptions:
-        """Return the options with these keyword arguments.
-
-        Raises:
-            TypeError: A name is not the name of an option. The message lists the options.
-        """
-        names = [each.name for each in fields(cls) if each.init and each.name != "headers"]
-        for name in arguments:
-            if name not in names:
-                raise TypeError(f"there is no option {name!r}; there are {', '.join(names)}")
-        return cls(headers, **arguments)
 
     def settings(self, session: Any = None) -> Settings:
         """Return the settings of the tasks.
@@ -127,23 +118,22 @@ class HttpOptions:
             session: The session whose tasks share the `cluster_capacity`, the `cluster_rate` and the `cluster_budget`.
                 None: the capacity is 1 if it is shared, and there is no such rate or budget.
         """
-        settings = Settings(pack(self._call()), self.operator, buffer=self.buffer, on_error="column", skip_nulls=True)
-        slots = self.operator.capacity
-        if session is not None and self.cluster_capacity is not None:
-            slots = share_of(self.cluster_capacity, session)
+        settings = self._settings
         if session is not None:
-            settings = replace(settings, limits=limits_for_tasks(self.cluster_rate, self.cluster_budget, session))
-        return settings.with_capacity(int(min(slots, self._useful_capacity())))
+            settings = for_session(settings, self.cluster_capacity, self.cluster_rate, self.cluster_budget, session)
+        return settings.with_capacity(int(min(settings.options.capacity, self._useful_capacity())))
 
-    def _operator_options(self) -> Options:
-        gate = None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin"))
-        return Options(
-            self.timeout,
-            capacity=self.capacity if self.cluster_capacity is None else 1,
-            buffer=self.buffer,
-            retry=self._retry(),
-            gate=gate,
-        )
+    def _arguments(self) -> UDFArguments:
+        return {
+            "capacity": self.capacity,
+            "cluster_capacity": self.cluster_capacity,
+            "cluster_budget": self.cluster_budget,
+            "buffer": self.buffer,
+            "retry": self._retry(),
+            "gate": None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin")),
+            "on_error": "column",
+            "skip_nulls": True,
+        }
 
     def _useful_capacity(self) -> float:
         """Return the capacity above which the rate would let calls wait for longer than their timeout allows.
@@ -172,6 +162,10 @@ class HttpOptions:
         )
 
 
+def _is_body_size(number: float) -> bool:
+    return number.is_integer() and 1 <= number <= _MAX_BODY_BYTES
+
+
 def _statuses(statuses: object) -> tuple[int, ...]:
     rule = "retry_statuses must be HTTP statuses such as (429, 503)"
     if not isinstance(statuses, Iterable) or isinstance(statuses, str | bytes):
@@ -193,32 +187,8 @@ def _host_rules(hosts: object) -> tuple[HostRule, ...] | None:
     return tuple(sorted({HostRule.of(host) for host in listed}, key=repr))
 
 
-def _check_budget(budget: object) -> None:
-    if not (budget is None or isinstance(budget, ClusterBudget)):
-        raise TypeError(f"cluster_budget must be a ClusterBudget or None, got {budget!r}")
-    if budget is not None and budget.weight is not None:
-        raise ValueError("cluster_budget must have no weight in an HTTP column: omit weight=, each attempt weighs 1")
-
-
 def _check_gates(gates: object) -> None:
     is_list = isinstance(gates, Sequence) and gates and all(isinstance(each, Gate) for each in gates)
     if not (gates is None or isinstance(gates, Gate) or is_list):
         raise TypeError(f"per_host must be a Gate, a list of gates or None, got {gates!r}")
     dumped(gates, "per_host")
-
-
-def _check_whole(name: str, value: object, minimum: int, maximum: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if not minimum <= value <= maximum:
-        limit = "" if maximum == math.inf else f" and at most {maximum:,}"
-        raise ValueError(f"{name} must be at least {minimum}{limit}, got {value}")
-
-
-def _check_positive(name: str, unit: str, value: object, *, allow_infinity: bool) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be {unit} as a number, or None, got {value!r}")
-    if not 0 < value < math.inf and not (allow_infinity and value == math.inf):
-        raise ValueError(f"{name} must be {unit} above 0{'' if allow_infinity else ' and finite'}, got {value}")

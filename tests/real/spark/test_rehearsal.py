@@ -126,7 +126,7 @@ def test_the_function_gets_the_values_that_a_worker_would_give_it(spark: SparkSe
     [
         ({"mode": "keyed"}, ValueError, 'mode must be "ordered" or "unordered", got \'keyed\''),
         ({"cluster_capacity": 10}, ValueError, "rehearse compares capacity=, that of one task, got cluster_capacity="),
-        ({"sample": 0}, ValueError, "sample must be a whole number of at least 1, got 0"),
+        ({"sample": 0}, ValueError, "sample must be at least 1, got 0"),
         ({"capacity": [5, 0]}, ValueError, "capacity must be at least 1, got 0"),
         ({"on_error": "ignore"}, ValueError, 'on_error must be "raise", "null" or "column"'),
         ({"df": None}, TypeError, "df must be a Spark DataFrame"),

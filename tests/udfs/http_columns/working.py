@@ -24,7 +24,7 @@ async def responding(*responses: Any) -> AsyncIterator[Server]:
 
 
 def work(kind: str, headers: dict[str, str] | None = None, **options: Any) -> HttpConversion:
-    return HttpConversion(HttpOptions.of(headers, {"timeout": PATIENCE, **options}).settings(), kind)
+    return HttpConversion(HttpOptions(headers, **{"timeout": PATIENCE, **options}).settings(), kind)
 
 
 async def results_of(task: HttpConversion, *columns: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
 from udfs import ClusterBudget, ClusterRateError
-from udfs._limits.budgets import HOLD, BudgetGrant, BudgetRequest, BudgetSource
+from udfs._limits.budgets import DEAD_AFTER, BudgetGrant, BudgetRequest, BudgetSource
 from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
 from udfs._limits.cluster_limits import Leased, TokenAddress
 from udfs._limits.sources import GrantRefusedError
@@ -129,7 +129,7 @@ async def test_what_a_process_that_was_killed_had_leased_is_spent(autojump_clock
     began = trio.current_time()
     await run.of(process(source, 10.0, weight=5.0)[0], 1)
     assert [type(error) for error in run.errors] == [BudgetError]
-    assert trio.current_time() - began >= HOLD
+    assert trio.current_time() - began >= DEAD_AFTER
 
 
 async def test_a_task_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:

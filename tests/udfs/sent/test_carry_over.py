@@ -42,8 +42,8 @@ def test_a_value_out_of_range_is_an_error_that_names_parameter_and_value(
         ({"budget": "5 seconds"}, "budget must be a number of seconds, got '5 seconds'"),
         ({"budget": True}, "budget must be a number of seconds, got True"),
         ({"max_age": None}, "max_age must be a number of seconds, got None"),
-        ({"max_rows": 1.5}, r"max_rows must be a whole number of rows, got 1\.5"),
-        ({"max_rows": True}, "max_rows must be a whole number of rows, got True"),
+        ({"max_rows": 1.5}, r"max_rows must be a whole number, got 1\.5"),
+        ({"max_rows": True}, "max_rows must be a whole number, got True"),
     ],
     ids=str,
 )
