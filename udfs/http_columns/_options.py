@@ -86,8 +86,7 @@ class HttpOptions:
             check_header(name, value)
         object.__setattr__(self, "retry_statuses", _statuses(self.retry_statuses))
         check_int("retries", self.retries, at_least=0)
-        legal, kind = f"at least 1 and at most {_MAX_BODY_BYTES:,}", "a whole number"
-        check_number("max_body_bytes", self.max_body_bytes, legal, _is_body_size, kind=kind)
+        check_int("max_body_bytes", self.max_body_bytes, at_least=1, at_most=_MAX_BODY_BYTES)
         if self.rate is not None:
             legal, kind = "calls per second above 0 and finite", "calls per second as a number, or None"
             check_number("rate", self.rate, legal, lambda number: 0 < number < math.inf, kind=kind)
@@ -160,10 +159,6 @@ class HttpOptions:
             allowed_hosts=cast("tuple[HostRule, ...] | None", self.allowed_hosts),
             only_public=self.only_public,
         )
-
-
-def _is_body_size(number: float) -> bool:
-    return number.is_integer() and 1 <= number <= _MAX_BODY_BYTES
 
 
 def _statuses(statuses: object) -> tuple[int, ...]:
