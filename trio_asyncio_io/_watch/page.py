@@ -147,7 +147,7 @@ def _verdicts(run: Run, runs: str) -> str:
     if not verdicts:
         return ""
     [(limit, count), *_] = Counter(verdict.limit for verdict in verdicts).most_common()
-    verdict = run.times.account().applied_to(next(each for each in verdicts if each.limit == limit))
+    verdict = run.times.applied_to(next(each for each in verdicts if each.limit == limit))
     note = f"{count} of {len(verdicts)} {runs} have this limit; the numbers are of one." if len(verdicts) > 1 else ""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict.sentences)
     return f'<div class="verdict">{sentences}<p><b>{escape(verdict.advice)}</b></p><p class="soft">{note}</p></div>'
