@@ -325,11 +325,10 @@ class Gates:
         """
         self._notify, self._change = refresh, change
         self._user = User(lambda: change(None), self._running)
-        for gate in self._common:
-            self.line.in_use.append(self._use(_Itself(gate)).use(None, self._user))
-        if self._per_key is not None:
-            for copies in self._per_key.copies:
-                self._use(copies)
+        of_keys = () if self._per_key is None else self._per_key.copies
+        for copies in (*map(_Itself, self._common), *of_keys):
+            self._families.append(use_family(copies, self._refresh))
+        self.line.in_use.extend(family.use(None, self._user) for family in self._families[: len(self._common)])
         self._refresh()
 
     def close(self) -> None:
@@ -453,11 +452,6 @@ class Gates:
         if any(outcome.kind == "throttled" for outcome in outcomes):
             self._on_throttled()
         return outcomes, problem
-
-    def _use(self, copies: Copies) -> GateFamily:
-        family = use_family(copies, self._refresh)
-        self._families.append(family)
-        return family
 
     def _refresh(self) -> None:
         self.is_idle = all(family.is_idle for family in self._families)
