@@ -16,7 +16,7 @@
 #     _results             the task that emits, and what the consumer reads: the results and the dead letters
 #     _gates               gates in use: their clocks, their users, and the calls that they have admitted
 #     _sharing             resources that several operators share by name
-#     _calls               the present call: its deadline, its gates, its operator, and what that uses by name
+#     _calls               the present call: its deadline, its gates, its operator
 #     _tasks               wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
 #     _function            the user's function
 #     _errors              the operator's own errors, the user's exceptions, and which of them are transient

@@ -1,4 +1,4 @@
-"""The present call: its deadline, its gates, its operator, and the scope of what it uses by name.
+"""The present call: its deadline, its gates, and its operator.
 
 A worker is registered by its task. A function may make calls in tasks of its own, and elements may share a call: the
 operators of such tasks are registered by the nurseries above them.
@@ -7,7 +7,7 @@ operators of such tasks are registered by the nurseries above them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from math import inf
@@ -21,98 +21,31 @@ from ._core.admission import Admission, CallEndedError, Passage
 from ._core.gate import CURRENT_CALL
 from ._core.ledger import Ledger
 from ._core.queue import Entry
-from ._errors import combine, reraise
 
 __all__ = [
     "FromCache",
     "GatesOfCall",
-    "Scope",
     "WeighedCall",
     "deadline_of_call",
     "follow_creator",
     "gates_of_call",
     "ledger_of_call",
+    "nurseries_of_call",
     "present_call",
-    "present_scope",
     "register_operator",
     "register_worker",
     "stop_of_call",
 ]
 
 
-class Used(Protocol):
-    """Something that has a name and counts its users."""
-
-    def join(self) -> None:
-        """Add a user."""
-
-    async def leave(self) -> None:
-        """Remove a user. Cancellation: it is removed."""
-
-
-class Scope:
-    """Uses things on behalf of an operator, from the first time that one of its calls uses them until `end`."""
-
-    def __init__(self) -> None:
-        self._used: dict[Used, None] = {}
-        self._has_ended = False
-
-    def hold(self, thing: Used) -> None:
-        """Use it until the end."""
-        if thing not in self._used and not self._has_ended:
-            thing.join()
-            self._used[thing] = None
-
-    def include(self, nursery: trio.Nursery) -> None:
-        """The tasks of this nursery, and theirs, are in this scope."""
-        _SCOPES[nursery] = self
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """The present task is in this scope, during the block."""
-        token = _ENTERED.set(self)
-        try:
-            yield
-        finally:
-            _ENTERED.reset(token)
-
-    async def end(self) -> None:
-        """Leave everything, the latest first.
-
-        Raises:
-            Exception: Closing a resource raised.
-        """
-        self._has_ended = True
-        errors: list[BaseException] = []
-        while self._used:
-            thing, _ = self._used.popitem()
-            try:
-                await thing.leave()
-            except Exception as error:  # noqa: BLE001 - a resource may raise anything
-                errors.append(error)
-        if errors:
-            reraise(combine(errors) or errors[0])
-
-
-_SCOPES: WeakKeyDictionary[trio.Nursery, Scope] = WeakKeyDictionary()
-
 # Not set in the tasks that make calls: a context variable of the operator's would cost each of its elements time
-_ENTERED: ContextVar[Scope | None] = ContextVar("trio_asyncio_io_scope", default=None)
 _CREATOR: ContextVar[Task | None] = ContextVar("trio_asyncio_io_creator", default=None)
-
-
-def present_scope() -> Scope | None:
-    """The scope of the outermost operator that the present task works for. An inner one may end much earlier."""
-    scope = _ENTERED.get()
-    for nursery in nurseries_of_call():
-        scope = _SCOPES.get(nursery, scope)
-    return scope
 
 
 def nurseries_of_call() -> Iterator[trio.Nursery]:
     """The nurseries that the present task works for, the innermost first.
 
-    Those of a system task that follows its creator are followed by those of the creator.
+    After those of a system task that follows its creator come those of the creator.
     """
     task: Task | None = current_task()
     creator = _CREATOR.get()

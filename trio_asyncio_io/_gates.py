@@ -2,8 +2,8 @@
 
 The scheduler decides which call may start; see `_core.admission`. This module reports to the gates how calls end.
 
-Operators that use one gate, by object or by class and name, share one `GateInUse`, which notifies them when it changes.
-The copies that a `PerKey` makes of a gate are a `GateFamily`, which is shared in the same way.
+Operators that use one gate, by object or by class and name, share its `GateFamily`: the copies that a `PerKey` makes of
+it, or the gate itself. Each of them is a `GateInUse`, which notifies its users when it changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Final, TypeVar
+from typing import Final
 from weakref import ref
 
 import trio
@@ -24,9 +24,7 @@ from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerK
 from ._core.queue import Entry
 from ._errors import outcome_for
 
-__all__ = ["GateFamily", "GateInUse", "Gates", "User", "in_present_run", "use", "use_family"]
-
-T = TypeVar("T")
+__all__ = ["Gates"]
 
 FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
 MAX_UNUSED = 10_000  # keys without calls whose gates are kept for their state
@@ -37,12 +35,10 @@ class User:
     """An operator that uses a gate.
 
     Args:
-        refresh: Called when the gate has become idle, or is idle no longer.
         change: Called when the gate may admit a call earlier than it said.
         running: Returns the number of the operator's running calls.
     """
 
-    refresh: Callable[[], None]
     change: Callable[[], None]
     running: Callable[[], int]
 
@@ -74,20 +70,19 @@ class GateInUse:
     """A gate in the present Trio run. All instants are Trio's.
 
     Args:
-        gate: The first of its name that was used, or the only one.
-        clock: The gate's.
+        gate: The gate.
+        on_idle_change: Called when the gate has become idle, or is idle no longer.
 
     Attributes:
         gate: As given.
         users: The operators that use the gate now.
-        on_idle_change: Called before the users when the gate has become idle, or is idle no longer.
     """
 
-    def __init__(self, gate: Gate, clock: _Clock) -> None:
+    def __init__(self, gate: Gate, on_idle_change: Callable[[], None]) -> None:
         self.gate = gate
         self.users: set[User] = set()
-        self.on_idle_change: Callable[[], None] = _do_nothing
-        self._at = clock.at
+        self._on_idle_change = on_idle_change
+        self._at = clock_of(gate).at
         self._was_idle = gate.is_idle
 
     def delay(self, now: float, weight: float) -> float:
@@ -108,28 +103,23 @@ class GateInUse:
         self.gate.correct(weight, actual)
         self._notify()
 
-    def may_forget(self, now: float) -> bool:
-        """See `Gate.may_forget`."""
-        return self.gate.may_forget(self._at(now))
-
     def has_calls(self) -> bool:
         """Whether an operator that uses the gate has a running call."""
         return any(user.running() for user in self.users)
 
-    def leave(self, user: User) -> None:
-        """Remove a user. A gate without a name and without users is forgotten; its state is in the gate."""
-        self.users.discard(user)
-        if not self.users and self.gate.name is None:
-            _of_run(_IN_USE).pop(identity_of(self.gate), None)
-
     def _notify(self) -> None:
         if self.gate.is_idle != self._was_idle:
             self._was_idle = self.gate.is_idle
-            self.on_idle_change()
-            for user in self.users:
-                user.refresh()
+            self._on_idle_change()
         for user in self.users:
             user.change()
+
+
+class _Itself(Copies):
+    """A gate for all calls: itself in place of copies, under the key None."""
+
+    def __missing__(self, key: Hashable) -> Gate:
+        return self.gate
 
 
 class GateFamily:
@@ -139,20 +129,18 @@ class GateFamily:
         copies: The gates, by key. Those of earlier runs are among them.
 
     Attributes:
+        gate: The gate that is copied.
         users: Called when the family has become idle, or is idle no longer.
     """
 
     def __init__(self, copies: Copies) -> None:
+        self.gate = copies.gate
         self.users: set[Callable[[], None]] = set()
         self._copies = copies
         self._in_use: dict[Hashable, GateInUse] = {}
         self._busy = {key for key, gate in copies.items() if not gate.is_idle}
+        self._was_idle = self.is_idle
         self._enough = FEW
-
-    @property
-    def gate(self) -> Gate:
-        """The gate that is copied."""
-        return self._copies.gate
 
     @property
     def is_idle(self) -> bool:
@@ -164,8 +152,7 @@ class GateFamily:
         in_use = self._in_use.get(key)
         if in_use is None:
             self._forget_some()
-            in_use = self._in_use[key] = in_present_run(self._copies[key])
-            in_use.on_idle_change = lambda: self._refresh(key)
+            in_use = self._in_use[key] = GateInUse(self._copies[key], lambda: self._refresh(key))
         in_use.users.add(user)
         return in_use
 
@@ -175,14 +162,14 @@ class GateFamily:
         in_use.users.discard(user)
         if not in_use.users:
             del self._in_use[key]
-            if in_use.may_forget(trio.current_time()):
+            if key in self._copies and may_forget(in_use.gate):
                 self._forget(key)
 
     def release(self, refresh: Callable[[], None]) -> None:
-        """An operator has ended. A family without a name and without users is left to its `PerKey`."""
+        """An operator has ended. Without a name and without users, the family goes; its state is in the gates."""
         self.users.discard(refresh)
         if not self.users and self.gate.name is None:
-            _of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
+            _families_of_run().pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
         """Forget the keys without calls that may be forgotten, and the oldest ones if there are too many.
@@ -191,11 +178,10 @@ class GateFamily:
         """
         if len(self._copies) < self._enough:
             return
-        now = trio.current_time()
         unused = [key for key in self._copies if key not in self._in_use]
         for number, key in enumerate(unused):
             is_old = number < len(unused) - MAX_UNUSED and not self.gate.must_keep
-            if is_old or in_present_run(self._copies[key]).may_forget(now):
+            if is_old or may_forget(self._copies[key]):
                 self._forget(key)
         self._enough = max(FEW, min(2 * len(self._copies), len(self._copies) + MAX_UNUSED))
 
@@ -207,55 +193,45 @@ class GateFamily:
         self._set_busy(key, is_busy=not self._copies[key].is_idle)
 
     def _set_busy(self, key: Hashable, *, is_busy: bool) -> None:
-        was_idle = self.is_idle
         (self._busy.add if is_busy else self._busy.discard)(key)
-        if self.is_idle != was_idle:
+        if self.is_idle != self._was_idle:
+            self._was_idle = self.is_idle
             for refresh in list(self.users):
                 refresh()
 
 
 # Those that the present Trio run uses, and those with a name that it has used
-_IN_USE: RunVar[dict[Hashable, GateInUse]] = RunVar("trio_asyncio_io gates")
 _FAMILIES: RunVar[dict[Hashable, GateFamily]] = RunVar("trio_asyncio_io families of gates")
 # By id, because a gate may be unhashable, such as a dataclass
 _CLOCKS: dict[int, tuple[ref[Gate], _Clock]] = {}
 
 
-def use(gate: Gate, user: User) -> GateInUse:
-    """The one object for this gate, or for the gates of its class and name, in the present Trio run.
-
-    Raises:
-        ValueError: Another operator uses a gate of this name with another configuration.
-    """
-    gates, key = _of_run(_IN_USE), identity_of(gate)
-    in_use = gates.get(key)
-    if in_use is None or not _check_configuration(in_use.gate, gate, is_used=bool(in_use.users)):
-        in_use = gates[key] = in_present_run(gate)
-    in_use.users.add(user)
-    return in_use
-
-
-def in_present_run(gate: Gate) -> GateInUse:
-    """A gate in the present Trio run, without users."""
+def clock_of(gate: Gate) -> _Clock:
+    """The gate's clock, in the present Trio run."""
     number = id(gate)
     if number not in _CLOCKS:
         _CLOCKS[number] = ref(gate, lambda _: _CLOCKS.pop(number, None)), _Clock()
     _, clock = _CLOCKS[number]
     clock.enter_run()
-    return GateInUse(gate, clock)
+    return clock
+
+
+def may_forget(gate: Gate) -> bool:
+    """See `Gate.may_forget`."""
+    return gate.may_forget(clock_of(gate).at(trio.current_time()))
 
 
 def use_family(copies: Copies, refresh: Callable[[], None]) -> GateFamily:
     """The family of these copies, or of their class and name, in the present Trio run.
 
     Args:
-        copies: Of a `PerKey`.
+        copies: Of a gate.
         refresh: Becomes a user of the family.
 
     Raises:
         ValueError: Another operator uses gates of this name with another configuration.
     """
-    families, key = _of_run(_FAMILIES), _key_of_family(copies)
+    families, key = _families_of_run(), _key_of_family(copies)
     family = families.get(key)
     if family is None or not _check_configuration(family.gate, copies.gate, is_used=bool(family.users)):
         family = families[key] = GateFamily(copies)
@@ -279,15 +255,16 @@ def _check_configuration(first: Gate, given: Gate, *, is_used: bool) -> bool:
 
 
 def _key_of_family(copies: Copies) -> Hashable:
-    return id(copies) if copies.gate.name is None else identity_of(copies.gate)
+    has_own_copies = copies.gate.name is None and not isinstance(copies, _Itself)
+    return type(copies), id(copies) if has_own_copies else identity_of(copies.gate)
 
 
-def _of_run(variable: RunVar[dict[Hashable, T]]) -> dict[Hashable, T]:
+def _families_of_run() -> dict[Hashable, GateFamily]:
     try:
-        return variable.get()
+        return _FAMILIES.get()
     except LookupError:
-        variable.set({})
-        return variable.get()
+        _FAMILIES.set({})
+        return _FAMILIES.get()
 
 
 # A call that was reported as lost
@@ -326,8 +303,7 @@ class Gates:
         self._running = running
         self._on_throttled = on_throttled
         self._on_failure = on_failure
-        self._in_use: list[GateInUse] = []
-        self._families: list[GateFamily] = []
+        self._families: list[GateFamily] = []  # those of the gates for all calls, and then those of the `PerKey`
         self._of_key: dict[Hashable, KeyGates] = {}
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
@@ -348,19 +324,17 @@ class Gates:
             ValueError: A gate has the name of another one, with another configuration.
         """
         self._notify, self._change = refresh, change
-        self._user = User(self._refresh, lambda: change(None), self._running)
-        for gate in self._common:
-            self._in_use.append(use(gate, self._user))
-            self.line.in_use.append(self._in_use[-1])
-        if self._per_key is not None:
-            for copies in self._per_key.copies:
-                self._families.append(use_family(copies, self._refresh))
+        self._user = User(lambda: change(None), self._running)
+        of_keys = () if self._per_key is None else self._per_key.copies
+        for copies in (*map(_Itself, self._common), *of_keys):
+            self._families.append(use_family(copies, self._refresh))
+        self.line.in_use.extend(family.use(None, self._user) for family in self._families[: len(self._common)])
         self._refresh()
 
     def close(self) -> None:
         """The operator has ended."""
-        for each in self._in_use:
-            each.leave(self._user)
+        for family, _ in zip(self._families, self.line.in_use, strict=False):
+            family.leave(None, self._user)
         for keys in self._of_key.values():
             keys.close()
         for family in self._families:
@@ -480,18 +454,18 @@ class Gates:
         return outcomes, problem
 
     def _refresh(self) -> None:
-        is_idle = all(each.gate.is_idle for each in self.line.in_use)
-        self.is_idle = is_idle and all(family.is_idle for family in self._families)
+        self.is_idle = all(family.is_idle for family in self._families)
         self._notify()
 
     def _opened(self, key: Hashable) -> KeyGates:
-        user = User(_do_nothing, lambda: self._change(keys), self._running)
+        user = User(lambda: self._change(keys), self._running)
+        families = self._families[len(self._common) :]
 
         def close() -> None:
-            for family in self._families:
+            for family in families:
                 family.leave(key, user)
 
-        in_use = [family.use(key, user) for family in self._families]
+        in_use = [family.use(key, user) for family in families]
         keys = KeyGates(in_use, self.line.in_use, self._given, close)
         return keys
 
@@ -501,7 +475,3 @@ class Gates:
             for key in [key for key, each in self._of_key.items() if not each.is_in_use]:
                 self._of_key.pop(key).close()
             self._enough = max(FEW, 2 * len(self._of_key))
-
-
-def _do_nothing() -> None:
-    pass

@@ -55,7 +55,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import Scope, register_operator
+from ._calls import register_operator
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
 from ._core.groups import Grouping
@@ -73,6 +73,7 @@ from ._function import Function, GroupFunction, as_function, known_of
 from ._gates import Gates
 from ._public import check_keywords, list_keywords
 from ._results import DeadLetters, Emitter, Results
+from ._sharing import Scope
 from ._tasks import Wakeup, awaited, interruptible, read_clocks
 from ._worker import WorkerPool
 

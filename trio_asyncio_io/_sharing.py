@@ -2,6 +2,7 @@
 
     shared        what a user writes: the name, and how to make the resource
     Resource      the name in the present Trio run, with the count of its users
+    Scope         an operator as a user of resources
     Instance      one opening, and the task that owns it
 
 Two definitions of one name must be equal, even after a pickle: see `parts_of`.
@@ -19,16 +20,17 @@ from math import inf
 from pathlib import Path
 from types import CellType
 from typing import Any, Generic, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from ._calls import present_scope
+from ._calls import nurseries_of_call
 from ._core.checks import check_callable, check_name, check_seconds
 from ._core.describe import describe
-from ._errors import copied
+from ._errors import combine, copied, reraise
 
-__all__ = ["lingering", "parts_of", "shared"]
+__all__ = ["Scope", "lingering", "parts_of", "shared"]
 
 R = TypeVar("R")
 
@@ -246,6 +248,64 @@ def _of_run() -> dict[str, Resource]:
     except LookupError:
         _RESOURCES.set({})
         return _RESOURCES.get()
+
+
+class Scope:
+    """Uses things on behalf of an operator, from the first time that one of its calls uses them until `end`."""
+
+    def __init__(self) -> None:
+        self._used: dict[Resource, None] = {}
+        self._has_ended = False
+
+    def hold(self, thing: Resource) -> None:
+        """Use it until the end."""
+        if thing not in self._used and not self._has_ended:
+            thing.join()
+            self._used[thing] = None
+
+    def include(self, nursery: trio.Nursery) -> None:
+        """The tasks of this nursery, and theirs, are in this scope."""
+        _SCOPES[nursery] = self
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """The present task is in this scope, during the block."""
+        token = _ENTERED.set(self)
+        try:
+            yield
+        finally:
+            _ENTERED.reset(token)
+
+    async def end(self) -> None:
+        """Leave everything, the latest first.
+
+        Raises:
+            Exception: Closing a resource raised.
+        """
+        self._has_ended = True
+        errors: list[BaseException] = []
+        while self._used:
+            thing, _ = self._used.popitem()
+            try:
+                await thing.leave()
+            except Exception as error:  # noqa: BLE001 - a resource may raise anything
+                errors.append(error)
+        if errors:
+            reraise(combine(errors) or errors[0])
+
+
+_SCOPES: WeakKeyDictionary[trio.Nursery, Scope] = WeakKeyDictionary()
+
+# Not set in the tasks that make calls: a context variable of the operator's would cost each of its elements time
+_ENTERED: ContextVar[Scope | None] = ContextVar("trio_asyncio_io_scope", default=None)
+
+
+def present_scope() -> Scope | None:
+    """The scope of the outermost operator that the present task works for. An inner one may end much earlier."""
+    scope = _ENTERED.get()
+    for nursery in nurseries_of_call():
+        scope = _SCOPES.get(nursery, scope)
+    return scope
 
 
 @contextmanager

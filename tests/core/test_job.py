@@ -38,14 +38,14 @@ def verdict(limit: str) -> Verdict:
 
 
 def test_the_parts_of_the_time_are_those_of_all_workers() -> None:
-    assert LONG.account().sentences == (
+    assert LONG.applied_to(verdict("source")).sentences[1:] == (
         (
             "2 tasks in 2 workers, in 100 s: starts of tasks 1%, work 96%, tails, in which fewer rows were left than "
             "half of the slots 2%, gaps between tasks 0%, no task 0%."
         ),
     )
-    assert "no task 33%" in SKEWED.account().sentences[0]
-    assert "gaps between tasks 10%" in SMALL.account().sentences[0]
+    assert "no task 33%" in SKEWED.applied_to(verdict("source")).sentences[1]
+    assert "gaps between tasks 10%" in SMALL.applied_to(verdict("source")).sentences[1]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_parts_of_the_time_are_those_of_all_workers() -> None:
     ],
 )
 def test_the_advice_is_the_number_of_tasks_if_that_is_the_remedy(times: TaskTimes, advice: str) -> None:
-    said = times.account().applied_to(verdict("capacity"))
+    said = times.applied_to(verdict("capacity"))
     assert said.limit == "capacity"
     assert said.advice.startswith("Set capacity=200.")
     assert advice in said.advice
@@ -77,7 +77,7 @@ def test_the_advice_is_the_number_of_tasks_if_that_is_the_remedy(times: TaskTime
 
 @pytest.mark.parametrize("limit", ["capacity", "service", "source", "consumer", "cpu"])
 def test_on_a_busy_machine_more_capacity_is_not_advised(limit: str) -> None:
-    said = BUSY.account().applied_to(verdict(limit))
+    said = BUSY.applied_to(verdict(limit))
     assert said.limit == "cpu"
     assert "more capacity changes nothing" in said.advice
     assert said.sentences[-1] == "The tasks waited for a processor of their machine 50% of the time."
@@ -86,8 +86,8 @@ def test_on_a_busy_machine_more_capacity_is_not_advised(limit: str) -> None:
 @pytest.mark.parametrize("limit", ["gate", "blocking", "key", "timeouts", "retries"])
 def test_a_busy_machine_hides_no_other_cause(limit: str) -> None:
     """Such as a function that blocks the event loop: its calls run one after another on any machine."""
-    assert BUSY.account().applied_to(verdict(limit)).limit == limit
+    assert BUSY.applied_to(verdict(limit)).limit == limit
 
 
 def test_a_verdict_on_too_few_calls_stays() -> None:
-    assert SMALL.account().applied_to(verdict("unknown")) == verdict("unknown")
+    assert SMALL.applied_to(verdict("unknown")) == verdict("unknown")

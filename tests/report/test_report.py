@@ -263,7 +263,7 @@ async def test_two_operators_one_after_the_other_become_one_page(path: Path, aut
     page = Page(path)
     assert page.cards["outputs"] == "20"
     assert observer._whole().series.running()[-1] == 0
-    assert "So in 2 of 2 runs; this is one of them." in page.sections["What limited it"]
+    assert "2 of 2 runs have this limit. The numbers are those of one of them." in page.sections["What limited it"]
 
 
 async def test_two_operators_at_once_are_refused(
@@ -325,7 +325,7 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
             of_task.write_part()
     page = Page(path)
     assert "in 3 tasks · <span>completed</span>" in text_of(path)
-    assert "So in 3 of 3 tasks; this is one of them." in page.sections["What limited it"]
+    assert "3 of 3 tasks have this limit. The numbers are those of one of them." in page.sections["What limited it"]
     assert page.cards["outputs"] == "30"
     assert page.sections["The slowest records"][4].endswith("of task 2")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 KEYS = {
     "M": {"ph", "name", "pid", "tid", "ts", "args"},
-    "X": {"ph", "cat", "name", "pid", "tid", "ts", "dur", "cname", "args"},
-    "b": {"ph", "cat", "name", "id2", "pid", "tid", "ts", "cname", "args"},
+    "X": {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"},
+    "b": {"ph", "cat", "name", "id2", "pid", "tid", "ts", "args"},
     "e": {"ph", "cat", "name", "id2", "pid", "tid", "ts", "args"},
     "i": {"ph", "cat", "name", "pid", "tid", "ts", "s", "args"},
 }
@@ -41,7 +41,7 @@ def check_event(event: dict[str, Any]) -> None:
     assert all(type(event[key]) is int and event[key] >= 0 for key in ("pid", "tid", "ts"))
     assert type(event.get("dur", 0)) is int
     assert event.get("dur", 0) >= 0
-    assert all(isinstance(event.get(key, ""), str) for key in ("name", "cat", "cname"))
+    assert all(isinstance(event.get(key, ""), str) for key in ("name", "cat"))
     assert event["name"]
     assert event.get("s", "t") in {"t", "p", "g"}
     if event["ph"] == "M":

@@ -224,6 +224,7 @@ class Admission:
                 yield position
 
 
+@dataclass(eq=False, slots=True)
 class Waiting:
     """A record that waits for something other than its first slot: in a backoff, or for gates.
 
@@ -240,34 +241,21 @@ class Waiting:
         part: That of a group with which it is called, or None.
     """
 
-    __slots__ = (
-        "cause",
-        "context",
-        "earlier",
-        "entry",
-        "is_in_line_of_key",
-        "keys",
-        "part",
-        "passage",
-        "rank",
-        "since",
-        "state",
-        "weights",
-    )
+    entry: Entry
+    context: Any
+    state: str
+    since: float
+    cause: Exception | None = None
+    rank: Rank = field(init=False)
+    passage: Passage | None = None
+    weights: Weights = ()
+    keys: KeyGates | None = None
+    is_in_line_of_key: bool = False
+    earlier: Mapping[str, float] = field(default_factory=dict)
+    part: Any = None
 
-    def __init__(self, entry: Entry, context: Any, state: str, since: float) -> None:
-        self.entry = entry
-        self.context = context
-        self.cause: Exception | None = None
-        self.state = state
-        self.since = since
-        self.rank = rank_of(entry)
-        self.passage: Passage | None = None
-        self.weights: Weights = ()
-        self.keys: KeyGates | None = None
-        self.is_in_line_of_key = False
-        self.earlier: dict[str, float] = {}
-        self.part: Any = None
+    def __post_init__(self) -> None:
+        self.rank = rank_of(self.entry)
 
 
 def rank_of(entry: Entry) -> Rank:

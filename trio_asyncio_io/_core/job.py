@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from .describe import duration, plural
 from .verdict import Verdict
 
-__all__ = ["Account", "TaskTimes"]
+__all__ = ["TaskTimes"]
 
 # Shares of the time
 TOO_MUCH = 0.1
@@ -24,30 +25,6 @@ BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"
 
 # With more tasks per worker, fewer are better
 TASKS_PER_WORKER = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """How a job's tasks have used their time.
-
-    Attributes:
-        sentences: The parts of the time.
-        advice: What to change in the job's tasks; "": nothing.
-        is_processor_busy: Whether the processors of the machines were the limit.
-    """
-
-    sentences: tuple[str, ...] = ()
-    advice: str = ""
-    is_processor_busy: bool = False
-
-    def applied_to(self, verdict: Verdict) -> Verdict:
-        """The verdict on the calls of these tasks, with what the times say."""
-        if verdict.limit == "unknown":
-            return verdict
-        sentences = (*verdict.sentences, *self.sentences)
-        if self.is_processor_busy and verdict.limit in BEHIND_PROCESSOR:
-            return Verdict("cpu", PROCESSOR, sentences)
-        return Verdict(verdict.limit, f"{verdict.advice} {self.advice}".rstrip(), sentences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +62,18 @@ class TaskTimes:
         values["ended"] = max(self.ended, other.ended)
         return TaskTimes(**values)
 
-    def account(self) -> Account:
-        """How the tasks have used their time."""
+    def applied_to(self, verdict: Verdict) -> Verdict:
+        """The verdict on the calls of these tasks, with what the times of the tasks say."""
         whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
-        if whole <= 0 or not self.tasks:
-            return Account()
+        if verdict.limit == "unknown" or whole <= 0 or not self.tasks:
+            return verdict
+        is_busy = self.processor >= PROCESSOR_IS_BUSY * self.seconds
+        sentences = (*verdict.sentences, *self._sentences(whole, is_busy=is_busy))
+        if is_busy and verdict.limit in BEHIND_PROCESSOR:
+            return Verdict("cpu", PROCESSOR, sentences)
+        return Verdict(verdict.limit, f"{verdict.advice} {self._advice(whole)}".rstrip(), sentences)
+
+    def _sentences(self, whole: float, *, is_busy: bool) -> Iterator[str]:
         parts = {
             "starts of tasks": self.start,
             "work": self.seconds - self.start - self.tail,
@@ -99,14 +83,10 @@ class TaskTimes:
         }
         shares = ", ".join(f"{name} {max(0.0, seconds) / whole:.0%}" for name, seconds in parts.items())
         tasks, workers = plural(self.tasks, "task"), plural(self.workers, "worker")
-        sentences = [f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."]
-        is_busy = self.processor >= PROCESSOR_IS_BUSY * self.seconds
+        yield f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."
         if is_busy:
-            sentences.append(
-                f"The tasks waited for a processor of their machine {min(1.0, self.processor / self.seconds):.0%} of "
-                "the time."
-            )
-        return Account(tuple(sentences), self._advice(whole), is_busy)
+            share = min(1.0, self.processor / self.seconds)
+            yield f"The tasks waited for a processor of their machine {share:.0%} of the time."
 
     def _advice(self, whole: float) -> str:
         lost = self.start + self.tail + self.gap

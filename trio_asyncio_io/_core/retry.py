@@ -408,7 +408,6 @@ def _is_finite_and_not_negative(number: float) -> bool:
     return 0 <= number < math.inf
 
 
-@dataclass(slots=True)
 class BudgetAccount:
     """The balance of one operator's budget; unlimited without a budget.
 
@@ -417,24 +416,15 @@ class BudgetAccount:
         capacity: The first calls that may run at once.
     """
 
-    budget: RetryBudget | None
-    capacity: int = 1
-    balance: float = field(init=False)
-    limit: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.balance = math.inf if self.budget is None else self.budget.reserve
-        # After a retry, the balance may be just below 1. The next calls' `ratio` must still fit.
-        self.limit = (
-            math.inf
-            if self.budget is None
-            else max(self.balance, math.nextafter(1 + self.budget.ratio * self.capacity, 0))
-        )
+    def __init__(self, budget: RetryBudget | None, capacity: int = 1) -> None:
+        self.balance = math.inf if budget is None else budget.reserve
+        self._ratio = 0.0 if budget is None else budget.ratio
+        # After a retry, the balance may be just below 1. The next calls' `ratio` must still fit
+        self._limit = max(self.balance, math.nextafter(1 + self._ratio * capacity, 0))
 
     def deposit(self) -> None:
         """Add the share of one first call."""
-        if self.budget is not None:
-            self.balance = min(self.limit, self.balance + self.budget.ratio)
+        self.balance = min(self._limit, self.balance + self._ratio)
 
     def withdraw(self) -> bool:
         """Take one retry; False if the balance is below 1."""

@@ -4,8 +4,8 @@
     thread 0         "waiting and watermarks": spans that overlap, as asynchronous events, one category each
     thread n         "slot n": records (or groups) one after another, and in each of them an attempt and handlers
 
-Times are whole microseconds since the start of the run. `cname` is a color of chrome://tracing; Perfetto derives colors
-from names, so spans of different kinds have different names.
+Times are whole microseconds since the start of the run. Perfetto derives colors from names, so spans of different kinds
+have different names.
 """
 
 from __future__ import annotations
@@ -42,21 +42,6 @@ BACKOFF: Final = "backoff"
 FOR_ORDER = "wait for the output order"
 FOR_CONSUMER = "wait for the consumer"
 WATERMARK = "watermark"
-
-COLORS = {
-    "attempt": "thread_state_running",
-    "failed": "terrible",
-    "timed out": "bad",
-    "cancelled": "grey",
-    BACKOFF: "yellow",
-    "handler": "olive",
-    FOR_GATE: "thread_state_uninterruptible",
-    "record": "generic_work",
-    FOR_SLOT: "thread_state_runnable",
-    FOR_ORDER: "thread_state_iowait",
-    FOR_CONSUMER: "thread_state_sleeping",
-    WATERMARK: "black",
-}
 
 
 @dataclass(slots=True)
@@ -191,7 +176,7 @@ class _Events:
         if call is not None:
             name = plural(call.records, "record")
             arguments = _together([_about(part) | {"label": _label(part.steps)} for part in stay.parts])
-        yield self._complete("record", name, slot, start=stay.start, end=stay.end, color="record", arguments=arguments)
+        yield self._complete("record", name, slot, start=stay.start, end=stay.end, arguments=arguments)
         yield from self._attempts(stay)
         yield from self._handlers(stay)
         for part in stay.parts:
@@ -233,8 +218,7 @@ class _Events:
     def _span(self, span: Span, arguments: Event, slot: int) -> Event:
         outcome = arguments.get("outcome", "")
         name = f"{span.name} {outcome}" if outcome else span.name
-        color = outcome if outcome in COLORS else span.kind
-        return self._complete(span.kind, name, slot, start=span.start, end=span.end, color=color, arguments=arguments)
+        return self._complete(span.kind, name, slot, start=span.start, end=span.end, arguments=arguments)
 
     def _waits(self, steps: RecordSteps) -> Iterator[tuple[str, float, float | None]]:
         if steps.stays or steps.dequeued is None:  # otherwise a restored result, which needs no slot
@@ -248,7 +232,7 @@ class _Events:
             yield FOR_CONSUMER, steps.dequeued, steps.received
 
     def _complete(
-        self, category: str, name: str, slot: int, *, start: float, end: float | None, color: str, arguments: Event
+        self, category: str, name: str, slot: int, *, start: float, end: float | None, arguments: Event
     ) -> Event:
         begin, stop = self._microseconds(start), self._microseconds(self._last if end is None else end)
         return {
@@ -259,7 +243,6 @@ class _Events:
             "tid": slot,
             "ts": begin,
             "dur": stop - begin,
-            "cname": COLORS[color],
             "args": arguments if end is not None else {**arguments, "unfinished": True},
         }
 
@@ -269,7 +252,7 @@ class _Events:
         if end is None:
             arguments["unfinished"] = True
         common = {"cat": kind, "name": kind, "id2": {"local": hex(sequence)}, "pid": 1, "tid": 0}
-        yield {"ph": "b", **common, "ts": begin, "cname": COLORS[kind], "args": arguments}
+        yield {"ph": "b", **common, "ts": begin, "args": arguments}
         yield {"ph": "e", **common, "ts": stop, "args": {}}
 
     def _instant(self, name: str, thread: int, at: float | None, scope: str, arguments: Event) -> Event:

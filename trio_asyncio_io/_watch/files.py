@@ -104,10 +104,6 @@ class Parts:
             text = f"the report cannot be written ({error.strerror}): pass a path in a directory that exists"
             raise OSError(error.errno, text, str(self.page)) from None
 
-    def path_of(self, name: str) -> Path:
-        """A new path for the part of this task."""
-        return path_of_part(self.folder, name)
-
     def read(self) -> list[Run]:
         """The parts that tasks have written."""
         found = (_read(part) for part in sorted(self.folder.glob("*.json")))

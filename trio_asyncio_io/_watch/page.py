@@ -147,8 +147,9 @@ def _verdicts(run: Run, runs: str) -> str:
     if not verdicts:
         return ""
     [(limit, count), *_] = Counter(verdict.limit for verdict in verdicts).most_common()
-    verdict = run.times.account().applied_to(next(each for each in verdicts if each.limit == limit))
-    note = f"So in {count} of {len(verdicts)} {runs}; this is one of them." if len(verdicts) > 1 else ""
+    verdict = run.times.applied_to(next(each for each in verdicts if each.limit == limit))
+    share = f"{count} of {len(verdicts)} {runs} have this limit. The numbers are those of one of them."
+    note = share if len(verdicts) > 1 else ""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict.sentences)
     return f'<div class="verdict">{sentences}<p><b>{escape(verdict.advice)}</b></p><p class="soft">{note}</p></div>'
 

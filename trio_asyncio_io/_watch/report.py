@@ -31,7 +31,7 @@ from .._core.statistics import Counters, Statistics
 from .._core.verdict import Verdict
 from .._errors import AttemptTimeoutError
 from .display import frame_of
-from .files import Parts, replace
+from .files import Parts, path_of_part, replace
 from .page import page
 from .recorder import Recorder
 from .run import MAX_SLOW, Run, Series, merge
@@ -154,7 +154,7 @@ class Report(Recorder, Meter):
             name: The name of the task.
             value_of: Returns what the user's function gets of an element. None: the element's value.
         """
-        copy = self._create_copy(self._parts.path_of(name), task=f" of {name}")
+        copy = self._create_copy(path_of_part(self._parts.folder, name), task=f" of {name}")
         if value_of is not None:
             vars(copy)["value_of"] = value_of
         return copy

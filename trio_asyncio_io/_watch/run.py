@@ -76,23 +76,12 @@ class Series:
 def merged(parts: Iterable[tuple[float, Series]]) -> Series:
     """One series of many. Each comes with the time of its beginning, in seconds after the first one."""
     parts = list(parts)
-    series = Series()
-    last = max((shift + part.width * part.bins for shift, part in parts), default=0.0)
-    coarsest = max((part.width for _, part in parts), default=FINEST)
-    while series.width < coarsest or last > MAX_BINS * series.width:
-        series.coarsen()
+    series = Series(max((part.width for _, part in parts), default=FINEST))
     for shift, part in parts:
         for counts, into in zip(part.lists(), series.lists(), strict=True):
-            _move(counts, part.width, shift, into, series.width)
+            for number, count in enumerate(counts):
+                series.add(into, shift + number * part.width, count)
     return series
-
-
-def _move(counts: list[int], width: float, shift: float, into: list[int], into_width: float) -> None:
-    for number, count in enumerate(counts):
-        target = int((shift + number * width) / into_width)
-        if target >= len(into):
-            into.extend([0] * (target + 1 - len(into)))
-        into[target] += count
 
 
 MAX_EXAMPLES = 3

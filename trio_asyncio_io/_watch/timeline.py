@@ -64,7 +64,7 @@ def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
     if left_out:
         drawing.note(f"{left_out:,} more records were not recorded")
     drawing.draw_legend({each.look for panel in panels for row in panel.rows for each in row.bars}, panels)
-    return _document(heading, _description(panels, end, left_out), drawing)
+    return _document(heading, " ".join(_sentences(panels, end, left_out)), drawing)
 
 
 class Drawing:
@@ -157,12 +157,8 @@ def _document(title: str, description: str, drawing: Drawing) -> str:
     )
 
 
-def _description(panels: list[Panel], end: int, left_out: int) -> str:
-    """A text alternative for the drawing."""
-    return " ".join(_sentences(panels, end, left_out))
-
-
 def _sentences(panels: list[Panel], end: int, left_out: int) -> Iterator[str]:
+    """The drawing in words."""
     yield f"A timeline of {duration(end / 1e6)}."
     for panel in panels:
         rows = "; ".join(f"{row.label} {row.description}" for row in panel.rows[:10])

@@ -52,27 +52,20 @@ class _NotebookLine:
         from IPython.display import DisplayHandle  # noqa: PLC0415 - only a notebook has it
 
         self._output = DisplayHandle()
-        self._output.display(_Output("starting"))
+        self._output.display(_shown("starting"), raw=True)
 
     def show(self, line: str, done: int, total: int | None) -> None:
-        self._output.update(_Output(line, f'<progress max="{total}" value="{done}"></progress> ' if total else ""))
+        bar = f'<progress max="{total}" value="{done}"></progress> ' if total else ""
+        self._output.update(_shown(line, bar), raw=True)
 
     def close(self, line: str) -> None:
-        self._output.update(_Output(line))
+        self._output.update(_shown(line), raw=True)
 
 
-class _Output:
+def _shown(line: str, bar: str = "") -> dict[str, str]:
     """What a notebook shows: the line, after a bar if it can show HTML."""
-
-    def __init__(self, line: str, bar: str = "") -> None:
-        self._line = line
-        self._bar = bar
-
-    def __repr__(self) -> str:
-        return self._line
-
-    def _repr_html_(self) -> str:
-        return f'<div>{self._bar}<span style="white-space:pre-wrap">{escape(self._line)}</span></div>'
+    html = f'<div>{bar}<span style="white-space:pre-wrap">{escape(line)}</span></div>'
+    return {"text/plain": line, "text/html": html}
 
 
 class _LiveLine:

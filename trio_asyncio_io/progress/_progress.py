@@ -138,7 +138,7 @@ def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> 
     problems = {"retried": numbers.retried, "failed": numbers.failed, "timed out": numbers.timed_out}
     share, left = ([], []) if total is None else _share_and_time_left(done, total, seconds)
     parts = [
-        format_outputs(numbers.emitted),
+        plural(numbers.emitted, "output"),
         *share,
         format_rate(numbers.emitted, seconds),
         clock(seconds),
@@ -188,7 +188,7 @@ def summary(statistics: Statistics, seconds: float) -> Summary:
     rate = f" ({format_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
     problems = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
     parts = [
-        f"{format_outputs(statistics.emitted)} in {duration(seconds)}{rate}",
+        f"{plural(statistics.emitted, 'output')} in {duration(seconds)}{rate}",
         problems,
         *gates_and_hedges(statistics),
     ]
@@ -237,11 +237,6 @@ def _gates(seconds_by_gate: Mapping[str, float]) -> str:
     if len(by_wait) <= 1:
         return "".join(f" ({gate})" for gate, _ in by_wait)
     return f" ({', '.join(f'{gate} {duration(seconds)}' for gate, seconds in by_wait)})"
-
-
-def format_outputs(count: int) -> str:
-    """The number of outputs."""
-    return plural(count, "output")
 
 
 def format_rate(outputs: int, seconds: float) -> str:

@@ -157,7 +157,7 @@ def verdict_of(totals: Totals, times: TaskTimes) -> Verdict:
     away = totals.seconds_by_gate.get(SOURCE_AWAY, 0.0)
     is_away = verdict.limit == "gate" and 2 * away >= sum(totals.seconds_by_gate.values())
     advice = CHECK_SOURCE if is_away else ADVICE.get(verdict.limit, verdict.advice)
-    verdict = times.account().applied_to(replace(verdict, advice=advice))
+    verdict = times.applied_to(replace(verdict, advice=advice))
     return replace(verdict, sentences=(*verdict.sentences, SCOPE))
 
 

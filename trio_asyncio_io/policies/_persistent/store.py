@@ -161,17 +161,6 @@ Request = TypeVar("Request")
 Outcome = TypeVar("Outcome")
 
 
-class _Group(Generic[Request, Outcome]):
-    """Requests that are executed together, and the call that executes them."""
-
-    __slots__ = ("call", "requests")
-
-    call: SharedCall[Sequence[Outcome | Exception]]
-
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
-
-
 class GroupCommit(Generic[Request, Outcome]):
     """Executes the requests of many tasks in a thread, with as few thread calls as possible.
 
@@ -183,7 +172,8 @@ class GroupCommit(Generic[Request, Outcome]):
         self._execute = execute
         self._thread = FileThread()
         self._lock = trio.Lock()
-        self._open_group: _Group[Request, Outcome] | None = None
+        # The call that executes these requests, and to which more can be added
+        self._open_group: tuple[SharedCall[Sequence[Outcome | Exception]], list[Request]] | None = None
 
     async def submit(self, request: Request) -> Outcome:
         """The outcome of the request. Raises it if it is an exception.
@@ -191,30 +181,29 @@ class GroupCommit(Generic[Request, Outcome]):
         Cancellation: the caller leaves immediately if the request's group is still waiting. If its group is being
         executed, the caller waits for the outcome, which counts.
         """
-        group = self._open_group
-        if group is None or group.call.is_abandoned:
-            group = self._new_group()
-        number = len(group.requests)
-        group.requests.append(request)
-        outcome = (await group.call.wait())[number]
+        if self._open_group is None or self._open_group[0].is_abandoned:
+            self._open_group = self._new_group()
+        call, requests = self._open_group
+        number = len(requests)
+        requests.append(request)
+        outcome = (await call.wait())[number]
         if isinstance(outcome, Exception):
             raise copied(outcome)
         return outcome
 
-    def _new_group(self) -> _Group[Request, Outcome]:
-        group = _Group[Request, Outcome]()
-        group.call = SharedCall(lambda: self._flush(group))
-        group.call.start("trio_asyncio_io group commit")
-        self._open_group = group
-        return group
+    def _new_group(self) -> tuple[SharedCall[Sequence[Outcome | Exception]], list[Request]]:
+        requests: list[Request] = []
+        call = SharedCall(lambda: self._flush(requests))
+        call.start("trio_asyncio_io group commit")
+        return call, requests
 
-    async def _flush(self, group: _Group[Request, Outcome]) -> Sequence[Outcome | Exception]:
+    async def _flush(self, requests: list[Request]) -> Sequence[Outcome | Exception]:
         try:
             await self._lock.acquire()
         finally:
-            if self._open_group is group:
+            if self._open_group is not None and self._open_group[1] is requests:
                 self._open_group = None
         try:
-            return await self._thread.run(self._execute, group.requests)
+            return await self._thread.run(self._execute, requests)
         finally:
             self._lock.release()
