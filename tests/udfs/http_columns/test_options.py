@@ -97,7 +97,7 @@ def test_a_backoff_is_at_least_the_retry_after() -> None:
         ({"cache": 0.0}, ValueError, "cache must be seconds above 0, got 0.0"),
         ({"cache": True}, TypeError, "cache must be seconds as a number, or None, got True"),
         ({"max_body_bytes": 0}, ValueError, "max_body_bytes must be at least 1, got 0"),
-        ({"max_body_bytes": 2**40}, ValueError, "max_body_bytes must be .* at most 536,870,912"),
+        ({"max_body_bytes": 2**40}, ValueError, "max_body_bytes must be at most 536,870,912"),
         ({"follow_redirects": 1}, TypeError, "follow_redirects must be True or False, got 1"),
         ({"only_public": 1}, TypeError, "only_public must be True or False, got 1"),
         ({"allowed_hosts": "example.org"}, TypeError, "allowed_hosts must be a list of hosts .* got 'example.org'"),
