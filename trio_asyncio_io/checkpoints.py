@@ -1,7 +1,8 @@
 """Durable checkpoints: a snapshot and the consumer's position, stored in one transaction.
 
 Checkpoint         a snapshot and a position
-SQLiteStore        a store of them in a file: one durable checkpoint per name
+CheckpointStore    the protocol of a store: one durable checkpoint per name
+SQLiteStore        a store in a file
 CheckpointError    a durable checkpoint cannot be stored, or cannot be loaded
 """
 
@@ -11,7 +12,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
@@ -21,7 +22,7 @@ from ._core.describe import describe
 from ._core.snapshot import Snapshot
 from ._sqlite import Database, FileFormat, FileThread, checksum
 
-__all__ = ["Checkpoint", "CheckpointError", "SQLiteStore"]
+__all__ = ["Checkpoint", "CheckpointError", "CheckpointStore", "SQLiteStore"]
 
 R = TypeVar("R")
 
@@ -55,6 +56,28 @@ class Checkpoint:
                 f"a durable checkpoint takes a Snapshot, got {describe(self.snapshot)}: give it the result of "
                 "`results.snapshot()`"
             )
+
+
+class CheckpointStore(Protocol):
+    """Stores the last durable checkpoint of each name. `SQLiteStore` is one; write your own for another database.
+
+    A commit replaces the previous durable checkpoint as a whole: `load` returns the old one or the new one, whatever
+    was killed in between. Once `commit` has returned, `load` returns the new one.
+    """
+
+    async def load(self, name: str) -> Checkpoint | None:
+        """Return the last durable checkpoint that was committed under this name, or None.
+
+        Raises:
+            CheckpointError: It cannot be loaded.
+        """
+
+    async def commit(self, name: str, checkpoint: Checkpoint) -> None:
+        """Replace the durable checkpoint of this name.
+
+        Raises:
+            CheckpointError: It cannot be stored.
+        """
 
 
 _FORMAT: Final = FileFormat(
@@ -153,13 +176,11 @@ class _CheckpointTable:
 
 
 class SQLiteStore(trio.abc.AsyncResource):
-    """Durable checkpoints in a file. Needs no server.
+    """Durable checkpoints in a file: a `CheckpointStore` that needs no server.
 
     A commit is one transaction. A process that is killed at any moment leaves either the old durable checkpoint or the
     new one. A commit that has returned is on disk, and survives a power cut. It overwrites the old one, so the file
     does not grow with the number of commits.
-
-    A store for another database needs only the methods `load` and `commit`, with the same promises.
 
     The file is an SQLite database. It is opened at the first use, and read and written in a thread. Several names, and
     several processes of one host, may use it at once; each name belongs to one consumer at a time. Damaged bytes raise

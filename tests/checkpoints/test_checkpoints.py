@@ -36,6 +36,7 @@ from trio_asyncio_io.checkpoints import (
     _FORMAT,
     Checkpoint,
     CheckpointError,
+    CheckpointStore,
     SQLiteStore,
     _CheckpointTable,
 )
@@ -187,8 +188,9 @@ async def test_a_run_with_assigned_watermarks_continues_from_its_checkpoint(path
     assert values == [2 * number for number in range(20)]
 
 
-def test_the_repr_has_the_path(path: Path) -> None:
-    assert repr(SQLiteStore(path)) == f"SQLiteStore({str(path)!r})"
+def test_the_store_implements_the_protocol(path: Path) -> None:
+    store: CheckpointStore = SQLiteStore(path)
+    assert repr(store) == f"SQLiteStore({str(path)!r})"
 
 
 def test_a_store_can_be_created_outside_trio_and_used_in_several_runs(path: Path) -> None:
