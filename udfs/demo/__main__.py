@@ -169,7 +169,7 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
     page.parent.mkdir(parents=True, exist_ok=True)
     in_span = F.make_date("year", "month", "day") < F.lit(options.end)
     flights = read_flights(spark.read, flights_csv(scratch)).where(in_span)
-    by_time = flights.repartitionByRange(TASKS, "scheduled").sortWithinPartitions("scheduled")
+    by_time = flights.repartition(TASKS, "scheduled").sortWithinPartitions("scheduled")
     console.print(f"Looking up the flights of {options.days} days at {url}")
     calls = Observation("flights")
     started = time.monotonic()
