@@ -140,7 +140,7 @@ class TaskOperator:
         self._input_ended = False
         self._report_due = -inf
         self._statistics = Statistics()
-        self._calls = 0
+        self._made = 0
         self._times = TaskTimes()
 
     # Spark's thread
@@ -196,7 +196,7 @@ class TaskOperator:
         if log is not None:
             self._runtime.soon(self._scope.cancel)
             has_ended = self._has_ended.wait(STOP_SECONDS)
-            log.write(self._statistics, self._calls)
+            log.write(self._statistics, self._made)
             if has_ended:  # otherwise the recorder may still be in use
                 write_file_of_task(self._settings, self._times)
 
@@ -246,7 +246,8 @@ class TaskOperator:
             if settings.on_timeout is not None:
                 opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
                 on_timeout = await stack.enter_async_context(opened)
-            calls = (RowCalls if settings.options.group is None else GroupCalls)(function, on_timeout, settings)
+            kind = RowCalls if settings.options.group is None else GroupCalls
+            calls = self._calls = kind(function, on_timeout, settings)
             source: Any = await stack.enter_async_context(aclosing(self._rows()))
             if settings.delay is not None:
                 marked: Any = assign_watermarks(
@@ -269,7 +270,7 @@ class TaskOperator:
                 raise
             finally:
                 self._statistics = operator.statistics()
-                self._calls = calls.made
+                self._made = calls.made
                 self._times = self._clock.times()
                 self._clock.stop()
 
@@ -279,7 +280,17 @@ class TaskOperator:
             for row in rows:
                 yield row
         self._input_ended = True
-        self._clock.drain(lambda: self._accepted - self._operator.totals().done, self._settings.options.capacity)
+        self._clock.drain(self._left, self._settings.options.capacity)
+
+    def _left(self) -> int:
+        """Rows without a result. While the slots do not suffice for those without a call, only the number of these.
+
+        The operator's totals take longer than a row, and the loop asks once per pass.
+        """
+        without_call = self._accepted - self._calls.begun
+        if without_call > self._settings.options.capacity:
+            return without_call
+        return self._accepted - self._operator.totals().done
 
     async def _send_chunks(self, results: Results[Any]) -> None:
         """Receive all results and send their rows in chunks. When cancelled, send the rows received so far."""

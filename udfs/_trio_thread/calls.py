@@ -39,16 +39,19 @@ class Calls(AsyncFunction[Any, Any]):
 
     Attributes:
         made: The number of calls of the user's function so far.
+        begun: The rows that these calls were made for, each as often as it was called, and those without a call.
     """
 
     def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
         self.made = 0
+        self.begun = 0
         self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
         handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
         handler = getattr(handler, "invoke", handler)
         # Many clients have an attribute `timeout` that is a number of seconds
         self._on_timeout = handler if callable(handler) else None
         self._settings = settings
+        self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         self._measures_time = settings.measures_time
         self._has_usage = settings.metadata is not None
         self._skips = settings.skips
@@ -76,16 +79,18 @@ class Calls(AsyncFunction[Any, Any]):
     def _known(self, row: Row) -> tuple[Row] | None:
         """The row itself if no call is made for it, else None. The operator looks for this method."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
+            self.begun += 1
             return (row,)
         return None
 
     def _called(self, rows: Sequence[Row], inputs: Sequence[Any]) -> Awaitable[Any]:
         """Begin the call for these rows. Returns what to wait for."""
         self.made += 1
+        self.begun += len(rows)
         for row in rows:
             row.attempts += 1
             if self._measures_time and row.started is None:
-                row.started = trio.current_time()
+                row.started = self._current_time()
         return self._call_with_usage(rows, inputs) if self._has_usage else self._call(*inputs)
 
     async def _call_with_usage(self, rows: Sequence[Row], inputs: Sequence[Any]) -> Any:
@@ -123,7 +128,7 @@ class Calls(AsyncFunction[Any, Any]):
 
     def _seconds(self, row: Row) -> float:
         """Seconds since the first call started; 0.0 where no column reports times."""
-        return 0.0 if row.started is None else trio.current_time() - row.started
+        return 0.0 if row.started is None else self._current_time() - row.started
 
 
 class RowCalls(Calls):

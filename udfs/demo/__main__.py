@@ -55,6 +55,7 @@ ADDED: Final = f"{WEATHER}, {PLANE}"
 LOST: Final = "{:,} flights did not come out as in the source data"
 WRONG: Final = "{:,} rows came out twice, or not as in the source data"
 ADDED_NAMES: Final = [column.split()[0] for column in ADDED.split(", ")]
+NO_FACTS: Final[dict[str, Any]] = dict.fromkeys(ADDED_NAMES)
 
 
 def read_flights(reader: DataFrameReader | DataStreamReader, path: Path) -> DataFrame:
@@ -84,10 +85,10 @@ class FlightFacts(AsyncFunction[Any, dict[str, Any]]):
 
     async def invoke(self, origin: str, time_hour: str, tailnum: str | None) -> dict[str, Any]:
         """Look up one flight. One without a tail number has no aircraft."""
-        found = await self._look_up(f"/weather/{origin}/{time_hour}")
+        found = NO_FACTS | await self._look_up(f"/weather/{origin}/{time_hour}")
         if tailnum is not None:
-            found = found | await self._look_up(f"/planes/{tailnum}")
-        return {name: found.get(name) for name in ADDED_NAMES}
+            found |= await self._look_up(f"/planes/{tailnum}")
+        return found
 
     async def close(self) -> None:
         """Close the connections."""
@@ -98,7 +99,7 @@ class FlightFacts(AsyncFunction[Any, dict[str, Any]]):
         if response.status_code == httpx.codes.NOT_FOUND:
             return {}
         found: dict[str, Any] = response.raise_for_status().json()
-        return found
+        return {name: found[name] for name in ADDED_NAMES if name in found}
 
 
 def enrich(
@@ -169,7 +170,7 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
     page.parent.mkdir(parents=True, exist_ok=True)
     in_span = F.make_date("year", "month", "day") < F.lit(options.end)
     flights = read_flights(spark.read, flights_csv(scratch)).where(in_span)
-    by_time = flights.repartitionByRange(TASKS, "scheduled").sortWithinPartitions("scheduled")
+    by_time = flights.repartition(TASKS, "scheduled").sortWithinPartitions("scheduled")
     console.print(f"Looking up the flights of {options.days} days at {url}")
     calls = Observation("flights")
     started = time.monotonic()

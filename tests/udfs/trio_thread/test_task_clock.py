@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import AsyncWaitOperator
+from trio_asyncio_io import AsyncWaitOperator, Totals
 from udfs._plan.metrics import verdict_of
 from udfs._spark_thread.bridge import TaskOperator
 from udfs._trio_thread import task_clock
@@ -85,6 +85,41 @@ def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: 
     [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
     assert (totals.done, times.tasks, times.workers) == (3, 1, 1)
     assert 0 <= times.start <= times.seconds
+
+
+def test_the_totals_are_not_read_while_many_rows_wait_for_their_first_call(
+    settings: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    totals = AsyncWaitOperator.totals
+
+    def counted(self: AsyncWaitOperator[Any, Any]) -> Totals:
+        read.append(1)
+        return totals(self)
+
+    async def suspends(value: int) -> int:
+        await trio.lowlevel.checkpoint()
+        return value
+
+    monkeypatch.setattr(AsyncWaitOperator, "totals", counted)
+    operator = TaskOperator(settings(suspends, capacity=2))
+    operator.send(rows(list(range(200))))
+    assert sum(len(chunk) for chunk in operator.last_chunks()) == 200
+    operator.close()
+    assert 0 < len(read) < 20
+
+
+def test_rows_without_a_call_are_not_left(settings: Any, rows: Any) -> None:
+    async def suspends(value: int) -> int:
+        await trio.lowlevel.checkpoint()
+        return value
+
+    operator = TaskOperator(settings(suspends, capacity=4, skip_nulls=True, has_metrics=True))
+    operator.send(rows([None] * 8 + [1]))
+    finished = [row for chunk in operator.last_chunks() for row in chunk]
+    operator.close()
+    [*_, (_, times)] = [row.totals for row in finished if row.totals is not None]
+    assert times.tail > 0
 
 
 def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, rows: Any) -> None:
