@@ -423,7 +423,9 @@ class Lifetime:
         self._manager = trio.open_nursery()
         try:
             await self._call("open")
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Exception):
+                add_note(error, f"raised by open() of {type(self._function).__name__}, before the first call")
             await self._scope.end()
             raise
         self._nursery = await self._manager.__aenter__()

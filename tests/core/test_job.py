@@ -91,3 +91,8 @@ def test_a_busy_machine_hides_no_other_cause(limit: str) -> None:
 
 def test_a_verdict_on_too_few_calls_stays() -> None:
     assert SMALL.applied_to(verdict("unknown")) == verdict("unknown")
+
+
+def test_tasks_that_took_no_time_have_a_verdict() -> None:
+    times = TaskTimes(tasks=1, workers=1, began=0.0, ended=1.0)
+    assert times.applied_to(verdict("source")).limit == "source"

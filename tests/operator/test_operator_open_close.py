@@ -72,6 +72,14 @@ async def test_an_exception_of_open_is_raised_unchanged_and_close_is_not_called(
     assert function.events == [("open", 1.0)]
 
 
+async def test_an_exception_of_open_says_whose_open_it_was(async_wait: Any, autojump_clock: MockClock) -> None:
+    error = OSError("no connection")
+    with pytest.raises(OSError, match="no connection"):
+        async with async_wait(["a"], RecordedFunction(open=error), timeout=5.0):
+            pass
+    assert error.__notes__ == ["raised by open() of RecordedFunction, before the first call"]
+
+
 async def test_close_is_not_called_after_a_cancelled_open(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:

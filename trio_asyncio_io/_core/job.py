@@ -67,7 +67,7 @@ class TaskTimes:
         whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
         if verdict.limit == "unknown" or whole <= 0 or not self.tasks:
             return verdict
-        is_busy = self.processor >= PROCESSOR_IS_BUSY * self.seconds
+        is_busy = self.processor >= PROCESSOR_IS_BUSY * self.seconds > 0
         sentences = (*verdict.sentences, *self._sentences(whole, is_busy=is_busy))
         if is_busy and verdict.limit in BEHIND_PROCESSOR:
             return Verdict("cpu", PROCESSOR, sentences)
