@@ -25,6 +25,11 @@ LONGEST = (
     "tests/udfs/test_rehearsal.py",
     "tests/gates/test_experiments.py",
     "tests/docs/test_examples.py",
+    "tests/gates/test_cluster_experiments.py",
+    "tests/properties/test_comparison.py",
+    "tests/real/notebooks",
+    "tests/real/kills",
+    "tests/udfs/http/test_wire.py",
 )
 
 

@@ -25,18 +25,16 @@ PICTURES = learn.PICTURES | tutorial.PICTURES
 DRAWINGS = [*SCRIPTS, *PICTURES]
 
 
-def draw(target: Path) -> None:
-    """Write all drawings into this directory."""
-    for drawing in DRAWINGS:
-        (target / drawing).parent.mkdir(exist_ok=True)
-    for drawing, (script, file) in SCRIPTS.items():
-        with TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, EXAMPLES / script], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-            text = without_changes(Path(folder, file).read_text("utf-8"))
-            (target / drawing).write_text(text, encoding="utf-8")
-    for drawing, picture in PICTURES.items():
-        (target / drawing).write_text(picture(), encoding="utf-8")
+def text_of(drawing: str) -> str:
+    """The text of its file."""
+    if drawing in PICTURES:
+        return PICTURES[drawing]()
+    script, file = SCRIPTS[drawing]
+    with TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, EXAMPLES / script], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        return without_changes(Path(folder, file).read_text("utf-8"))
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]))
+    for each in DRAWINGS:
+        Path(sys.argv[1], each).write_text(text_of(each), encoding="utf-8")

@@ -155,7 +155,7 @@ async def test_an_outage_costs_few_calls_and_no_record(autojump_clock: MockClock
     assert between(starts, 90.0, 95.0) >= 0.9 * 5 * 200
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", thorough_except([503], [429, 503]))
 def test_three_gates_stand_a_storm_of_refusals_and_an_outage_together(status: int) -> None:
     service = StormService(125, status)
 
@@ -182,16 +182,16 @@ async def test_a_stream_goes_on_during_an_outage_if_the_breaker_fails_its_rows(a
         return arrival
 
     async def rows() -> AsyncIterator[float]:
-        for number in range(5_000):
-            await trio.sleep_until(began + number / 50)
-            yield began + number / 50
+        for number in range(2_500):
+            await trio.sleep_until(began + number / 25)
+            yield began + number / 25
 
     delays: list[float] = []
     options: Any = {"capacity": 20, "timeout": 9.0, "retry": ExponentialBackoff(4, 0.1, 2.0)}
     async with unordered_wait(rows(), serve, gate=CircuitBreaker("fail"), on_error="skip", **options) as results:
         delays.extend([trio.current_time() - arrival async for arrival in results])
         failed = results.statistics().failed
-    assert 0.9 * 60 * 50 <= failed <= 1.2 * 60 * 50
+    assert 0.9 * 60 * 25 <= failed <= 1.2 * 60 * 25
     assert max(delays) < 9.0
 
 
@@ -204,7 +204,7 @@ LIMITS = {
 
 @pytest.mark.parametrize(
     ("limit", "tasks"),
-    thorough_except([("bucket", 4), ("fixed window", 1), ("sliding window", 4)], list(product(LIMITS, [1, 4]))),
+    thorough_except([("fixed window", 1), ("sliding window", 4)], list(product(LIMITS, [1, 4]))),
 )
 def test_a_retry_after_of_a_second_costs_little_however_the_service_counts(limit: str, tasks: int) -> None:
     share, refused = measure(LIMITS[limit](), tasks, 80, 40.0)
@@ -231,11 +231,14 @@ def test_several_tasks_in_front_of_one_call_per_second_are_refused_about_once_pe
 
 
 def test_calls_of_two_seconds_do_not_make_the_rate_late() -> None:
-    share, _ = measure(RateCappedService(60, 2.0), 1, 60, 60.0, capacity=240)
+    share, _ = measure(RateCappedService(30, 2.0), 1, 30, 60.0, capacity=120)
     assert share >= 0.95
 
 
-@pytest.mark.parametrize(("start", "tasks", "most"), [(60, 1, 1.2), (100, 1, 1.2), (8, 4, 1.6)])
+@pytest.mark.parametrize(
+    ("start", "tasks", "most"),
+    thorough_except([(60, 1, 1.2), (8, 4, 1.6)], [(60, 1, 1.2), (100, 1, 1.2), (8, 4, 1.6)]),
+)
 def test_the_capacity_stays_near_a_knee_below_the_start(start: int, tasks: int, most: float) -> None:
     throughput, in_flight = measure_knee(lambda: AdaptiveCapacity(start, 100), tasks, 20, 0.1, 45.0)
     assert throughput >= 0.95
@@ -248,10 +251,11 @@ def test_a_start_far_above_the_knee_and_just_below_the_maximum_comes_down() -> N
     assert in_flight <= 1.3
 
 
-def test_tasks_whose_first_steps_are_refused_come_down_to_the_knee_together() -> None:
+@pytest.mark.parametrize("seeds", [[2], pytest.param([1, 2, 3], marks=pytest.mark.thorough)], ids=["one run", "three"])
+def test_tasks_whose_first_steps_are_refused_come_down_to_the_knee_together(seeds: list[int]) -> None:
     """Four tasks start at 1.6 x the knee, and a step of all of them overflows the queue of the service."""
     found = []
-    for seed in (1, 2, 3):
+    for seed in seeds:
         gates = [AdaptiveCapacity(8, 100) for _ in range(4)]
         throughput, in_flight = measure_knee(gates.pop, 4, 20, 0.1, 60.0, queue=40, seed=seed)
         assert throughput >= 0.95

@@ -142,7 +142,7 @@ class Driver:
 
 
 @pytest.mark.parametrize("kind", GATES)
-@settings(max_examples=8 * settings().max_examples)
+@settings(max_examples=4 * settings().max_examples)
 @given(data=st.data())
 def test_a_gate_is_safe_for_any_calls(kind: str, data: st.DataObject) -> None:
     driver = Driver(data.draw(GATES[kind]))

@@ -1,4 +1,7 @@
-"""Two Spark applications, each with a driver of its own, share a rate through a Redis that loses its memory."""
+"""Two Spark applications, each with a driver of its own, share a rate through a Redis that loses its memory.
+
+test_cluster_rate.py has a short form, without Spark.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tests.service import Service
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
 
-pytestmark = [pytest.mark.spark, pytest.mark.processes]
+pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.thorough]
 
 DRIVER = Path(__file__).with_name("rate_driver.py")
 RATE = 40

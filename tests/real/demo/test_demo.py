@@ -181,16 +181,6 @@ def test_ctrl_c_during_the_imports_ends_the_demo_silently(tmp_path: Path, monkey
     assert (output, process.returncode) == ("", 130)
 
 
-@pytest.mark.processes
-def test_without_java_the_demo_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with python("-m", "udfs.demo", cwd=tmp_path) as process:
-        output, _ = process.communicate()
-    assert output.startswith("error: no java on PATH, and JAVA_HOME is not set. Install Java 17 or newer: ")
-    assert process.returncode == 1
-
-
 def test_each_day_of_a_stream_has_its_flights(tmp_path: Path) -> None:
     path = tmp_path / "flights.csv"
     header, *lines = (f"{day},EWR\n" for day in ("year,month,day", "2013,1,1", "2013,12,31", "2013,2,1", "2013,1,1"))

@@ -10,6 +10,7 @@ from pyspark.sql import Observation, SparkSession
 
 from tests.entry_points import COLUMN_AND_ROWS, with_answer
 from tests.service import Client, Service
+from tests.support import thorough_except
 from trio_asyncio_io.gates import settle
 from udfs import ClusterBudget, FixedDelay, explain, summary, unordered_wait
 
@@ -25,7 +26,7 @@ def priced(client: Client) -> Callable[[int], Awaitable[str]]:
     return ask
 
 
-@COLUMN_AND_ROWS
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
 def test_tasks_spend_99_percent_of_a_budget_although_estimates_are_ten_times_too_high(
     spark: SparkSession, service: Service, entry_point: str
 ) -> None:
@@ -38,8 +39,9 @@ def test_tasks_spend_99_percent_of_a_budget_although_estimates_are_ten_times_too
     assert {error.type for error in errors if error} == {"BudgetError"}
 
 
-def test_a_budget_ends_a_job_by_default(spark: SparkSession, service: Service) -> None:
-    df = with_answer(spark.range(0, 100, 1, 2), "unordered", service.client.ask, cluster_budget=ClusterBudget(7))
+@COLUMN_AND_ROWS
+def test_a_budget_ends_a_job_by_default(spark: SparkSession, service: Service, entry_point: str) -> None:
+    df = with_answer(spark.range(0, 100, 1, 2), entry_point, service.client.ask, cluster_budget=ClusterBudget(7))
     with pytest.raises(Exception, match=r"BudgetError: budget '.*' used up by all tasks: 7\.00 of 7\.00"):
         df.collect()
     assert len(service.calls) <= 7

@@ -50,7 +50,7 @@ def test_tasks_share_a_rate(spark: SparkSession, service: Service, entry_point: 
     assert arrivals.rate <= 20
 
 
-@COLUMN_AND_ROWS
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
 def test_tasks_share_a_rate_of_weights_beside_one_of_calls(
     spark: SparkSession, service: Service, entry_point: str
 ) -> None:

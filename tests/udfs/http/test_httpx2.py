@@ -162,7 +162,7 @@ async def test_a_cancelled_request_closes_its_connection() -> None:
         arrived.set()
         await never(peer)
 
-    async with serving(respond) as server, client() as http:
+    async with serving(respond) as server, client(keepalive_expiry=math.inf) as http:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(http.get, server.url)
             await arrived.wait()

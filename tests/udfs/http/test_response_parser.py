@@ -286,7 +286,7 @@ def read_by_us(response: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes, 
     st.lists(st.sampled_from(FIELDS), max_size=4),
     st.sampled_from(BODIES),
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=4 * settings().max_examples)
 def test_a_response_is_read_as_by_h11(interim: bytes, status: bytes, fields: list[bytes], body: bytes) -> None:
     """The one difference, on purpose: h11 reads a response with both a length and chunks, by its chunks."""
     lowered = b"\n".join(fields).lower()

@@ -344,7 +344,7 @@ async def compared(library: ModuleType, case: Case) -> list[bytes]:
 @pytest.mark.filterwarnings("ignore:Setting per-request cookies:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CASES)
 @example(Case([Request("/x"), Request("/x"), Request("/y", body="json", method="POST")], user="user:pass@"))
 @example(Case([Request("x"), Request("/x"), Request("/x?y")], base="/a b/"))

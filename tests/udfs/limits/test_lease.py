@@ -37,7 +37,7 @@ SIMULATIONS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(simulation=SIMULATIONS)
 def test_no_second_has_more_calls_than_the_rate(simulation: Simulation) -> None:
     """Whatever happens to messages, clocks and tokens, and how often the source forgets what it granted."""
