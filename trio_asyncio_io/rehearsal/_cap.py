@@ -16,7 +16,7 @@ Whatever explains the sample may be the limit of the service. So the result is n
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -84,12 +84,13 @@ class _Seen:
     Attributes:
         starts: Of the calls, in order.
         admitted: Whether each was.
-        near: For each call, the range of the calls that may have reached the service before or after it.
+        near: Ranges of calls that may have reached the service in any order, each with the number of admitted and of
+            refused calls that it belongs to.
     """
 
     starts: Sequence[float]
     admitted: Sequence[bool]
-    near: Sequence[slice]
+    near: Sequence[tuple[slice, int, int]]
 
     @classmethod
     def of(cls, calls: Sequence[RecordedCall]) -> Self:
@@ -97,8 +98,11 @@ class _Seen:
         refusals = sorted(call.seconds for call in calls if call.outcome == "refused")
         blur = ROUNDING + refusals[9 * len(refusals) // 10] - refusals[len(refusals) // 10]
         starts = [call.start for call in calls]
-        near = [slice(bisect_left(starts, now - blur), bisect_right(starts, now + blur)) for now in starts]
-        return cls(starts, [call.outcome != "refused" for call in calls], near)
+        admitted = [call.outcome != "refused" for call in calls]
+        ends = [(bisect_left(starts, now - blur), bisect_right(starts, now + blur)) for now in starts]
+        counts = Counter(zip(ends, admitted, strict=True))
+        near = [(slice(*each), counts[each, True], counts[each, False]) for each in dict.fromkeys(ends)]
+        return cls(starts, admitted, near)
 
     def begins(self) -> list[float]:
         """Instants at which a window may have begun: of admitted calls that follow a refused one closely."""
@@ -120,12 +124,13 @@ class _Seen:
 
         For each call, the level counts that explains it best, among those of the calls near it.
         """
-        pairs = zip(self.admitted, self.near, strict=True)
-        order = sorted((min(levels[near]) if is_in else max(levels[near]), not is_in) for is_in, near in pairs)
+        lowest = [(min(levels[near]), -admitted) for near, admitted, _ in self.near if admitted]
+        highest = [(max(levels[near]), refused) for near, _, refused in self.near if refused]
+        order = sorted(lowest + highest)
         errors = best = sum(self.admitted)  # a threshold below all levels admits none
         low, high = 0.0, order[0][0]
-        for (level, is_refused), (following, _) in pairwise([*order, (inf, True)]):
-            errors += 1 if is_refused else -1
+        for (level, change), (following, _) in pairwise([*order, (inf, 0)]):
+            errors += change
             if following - level > ROUNDING and errors < best:
                 best, low, high = errors, level, following
         return best, low, high
