@@ -19,12 +19,19 @@ from tests.support import thorough_except
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Gate, PerKey, RateLimit, settle
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
-from trio_asyncio_io.rehearsal._cap import FIRST_CALLS
+from trio_asyncio_io.rehearsal._cap import FIRST_CALLS, Cap, Kind
 from trio_asyncio_io.rehearsal._service import fit
 
 BY_NAME = {service.name: service for service in SERVICES}
 GAMMA = BY_NAME["gamma"]
 EVENLY = Planted("evenly", lambda _: (0.1, None))
+
+
+class NoLuck(Random):
+    """The first window begins at 0."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return a
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +120,19 @@ def test_the_rate_of_a_window_is_found_or_bounded(rate: float, options: dict[str
         assert bounds is not None, said
         low, high = (bounds[1], bounds[2]) if bounds[1] else (bounds[2], "inf")
         assert float(low.replace(",", "")) <= rate <= float(high.replace(",", ""))
+
+
+@pytest.mark.parametrize(("kind", "slides"), [("sliding", True), ("fixed", False)])
+def test_a_window_is_simulated_as_a_window(kind: Kind, slides: bool) -> None:
+    service = Planted("capped", GAMMA.draw, rate=62.5, window=0.4, slides=slides, hint=0.5, retry=PATIENT)
+    cap = fit(sampled(service, 1)).cap
+    assert cap is not None
+    assert cap.kind == kind
+    random, now = Random(1), 0.0
+    begin, admits = service.open(random), Cap(62.5, 25.0, kind).open(NoLuck())
+    for _ in range(2_000):
+        assert admits(now) == (begin(now, inf)[1].outcome != "refused")
+        now += random.expovariate(120.0)
 
 
 def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:

@@ -16,13 +16,14 @@ Whatever explains the sample may be the limit of the service. So the result is n
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import inf, sqrt
-from typing import Self, TypeAlias
+from random import Random
+from typing import Literal, Self, TypeAlias
 
 from ._sample import RecordedCall
 
@@ -38,13 +39,62 @@ SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in
 EXPLAINED = 0.05  # the share of calls that the best limit may fail to explain
 ROUNDING = 1e-6
 
+Kind: TypeAlias = Literal["bucket", "sliding", "fixed", "called"]  # called: windows that begin with a call
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cap:
-    """A limit: calls per second, and calls at once."""
+    """A limit: calls per second, and calls at once. The length of a window follows from both."""
 
     rate: float
     burst: float
+    kind: Kind = "bucket"
+
+    def open(self, random: Random) -> Callable[[float], bool]:
+        """Begin a run. The result tells whether a call that starts now is admitted."""
+        if self.kind == "bucket" or self.burst == inf:
+            return self._bucket()
+        seconds = self.burst / self.rate
+        if self.kind == "sliding":
+            return self._sliding(seconds)
+        return self._fixed(seconds, None if self.kind == "called" else random.uniform(0, seconds))
+
+    def _bucket(self) -> Callable[[float], bool]:
+        tokens, at = self.burst, 0.0
+
+        def admits(now: float) -> bool:
+            nonlocal tokens, at
+            tokens, at = min(self.burst, tokens + (now - at) * self.rate), now
+            is_admitted = tokens >= 1
+            tokens -= is_admitted
+            return is_admitted
+
+        return admits
+
+    def _sliding(self, seconds: float) -> Callable[[float], bool]:
+        admitted = deque[float]()
+
+        def admits(now: float) -> bool:
+            while admitted and admitted[0] <= now - seconds + ROUNDING:
+                admitted.popleft()
+            is_admitted = len(admitted) < self.burst
+            if is_admitted:
+                admitted.append(now)
+            return is_admitted
+
+        return admits
+
+    def _fixed(self, seconds: float, begin: float | None) -> Callable[[float], bool]:
+        number, end = 0, -inf
+
+        def admits(now: float) -> bool:
+            nonlocal number, end
+            if now >= end - ROUNDING:
+                number, end = 0, _end_of_window(now, seconds, begin)
+            number += 1
+            return number <= self.burst
+
+        return admits
 
 
 def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> list[Cap]:
@@ -58,8 +108,9 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     first = _Seen.of(calls[: max(FIRST_CALLS, first_refused + FIRST_CALLS // 2)])
     more = _Seen.of(calls[: max(MOST_CALLS, len(first.starts))])
     longest = min(len(first.starts) / lowest, LONGEST * (first.starts[-1] - first.starts[0]))
-    levels: list[Levels] = [_sliding, _fixed, *(partial(_fixed, begin=begin) for begin in first.begins())]
-    limits: list[Limit] = [_bucket, *(partial(_window, each) for each in levels)]
+    levels: list[tuple[Kind, Levels]] = [("sliding", _sliding), ("called", _fixed)]
+    levels += [("fixed", partial(_fixed, begin=begin)) for begin in first.begins()]
+    limits: list[Limit] = [_bucket, *(partial(_window, *each) for each in levels)]
     rates = [*_scale(lowest, highest, STEP), *first.likely_rates()]
     numbers = [rates, *[list(_scale(SHORTEST, longest, STEP))] * len(levels)]
     found, fewest = list[Tried](), inf
@@ -84,12 +135,13 @@ class _Seen:
     Attributes:
         starts: Of the calls, in order.
         admitted: Whether each was.
-        near: For each call, the range of the calls that may have reached the service before or after it.
+        near: Ranges of calls that may have reached the service in any order, each with the number of admitted and of
+            refused calls that it belongs to.
     """
 
     starts: Sequence[float]
     admitted: Sequence[bool]
-    near: Sequence[slice]
+    near: Sequence[tuple[slice, int, int]]
 
     @classmethod
     def of(cls, calls: Sequence[RecordedCall]) -> Self:
@@ -97,8 +149,11 @@ class _Seen:
         refusals = sorted(call.seconds for call in calls if call.outcome == "refused")
         blur = ROUNDING + refusals[9 * len(refusals) // 10] - refusals[len(refusals) // 10]
         starts = [call.start for call in calls]
-        near = [slice(bisect_left(starts, now - blur), bisect_right(starts, now + blur)) for now in starts]
-        return cls(starts, [call.outcome != "refused" for call in calls], near)
+        admitted = [call.outcome != "refused" for call in calls]
+        ends = [(bisect_left(starts, now - blur), bisect_right(starts, now + blur)) for now in starts]
+        counts = Counter(zip(ends, admitted, strict=True))
+        near = [(slice(*each), counts[each, True], counts[each, False]) for each in dict.fromkeys(ends)]
+        return cls(starts, admitted, near)
 
     def begins(self) -> list[float]:
         """Instants at which a window may have begun: of admitted calls that follow a refused one closely."""
@@ -120,12 +175,13 @@ class _Seen:
 
         For each call, the level counts that explains it best, among those of the calls near it.
         """
-        pairs = zip(self.admitted, self.near, strict=True)
-        order = sorted((min(levels[near]) if is_in else max(levels[near]), not is_in) for is_in, near in pairs)
+        lowest = [(min(levels[near]), -admitted) for near, admitted, _ in self.near if admitted]
+        highest = [(max(levels[near]), refused) for near, _, refused in self.near if refused]
+        order = sorted(lowest + highest)
         errors = best = sum(self.admitted)  # a threshold below all levels admits none
         low, high = 0.0, order[0][0]
-        for (level, is_refused), (following, _) in pairwise([*order, (inf, True)]):
-            errors += 1 if is_refused else -1
+        for (level, change), (following, _) in pairwise([*order, (inf, 0)]):
+            errors += change
             if following - level > ROUNDING and errors < best:
                 best, low, high = errors, level, following
         return best, low, high
@@ -155,10 +211,10 @@ def _bucket(seen: _Seen, rate: float) -> list[Tried]:
     return [(errors, Cap(rate, max(1.0, low if high == inf else (low + high) / 2)))]
 
 
-def _window(levels: Levels, seen: _Seen, seconds: float) -> list[Tried]:
+def _window(kind: Kind, levels: Levels, seen: _Seen, seconds: float) -> list[Tried]:
     errors, low, high = seen.threshold(levels(seen, seconds))
     most = low if high == inf else max(low, high - 1)
-    return [(errors, Cap(number / seconds, max(1.0, number))) for number in {low, most}]
+    return [(errors, Cap(number / seconds, max(1.0, number), kind)) for number in {low, most}]
 
 
 def _missing(seen: _Seen, rate: float) -> list[float]:
@@ -190,7 +246,11 @@ def _fixed(seen: _Seen, seconds: float, begin: float | None = None) -> list[floa
     for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
         if now >= end - ROUNDING:
             number = 0.0
-            end = now + seconds if begin is None else now + seconds - (now - begin + ROUNDING) % seconds
+            end = _end_of_window(now, seconds, begin)
         levels.append(number + 1)
         number += is_admitted
     return levels
+
+
+def _end_of_window(now: float, seconds: float, begin: float | None) -> float:
+    return now + seconds - (0.0 if begin is None else (now - begin + ROUNDING) % seconds)

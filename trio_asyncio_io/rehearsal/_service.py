@@ -113,7 +113,8 @@ class Service:
         """Begin a run."""
         answers = self._draws(self.admitted, random)
         if self.cap is not None:
-            return self._capped(self.cap, answers, self._draws(self.refused, random))
+            admits, refusals = self.cap.open(random), self._draws(self.refused, random)
+            return lambda now, _: next(answers if admits(now) else refusals)
         return self._limited(answers) if self.servers < inf else lambda _, __: next(answers)
 
     def _limited(self, answers: Iterator[Answer]) -> Begin:
@@ -128,20 +129,6 @@ class Service:
             hold = min(seconds, self.hold) if seconds == inf else seconds
             heapreplace(free, min(start + hold, until))
             return start - now + seconds, call
-
-        return begin
-
-    def _capped(self, cap: Cap, answers: Iterator[Answer], refusals: Iterator[Answer]) -> Begin:
-        """Calls beyond the cap are refused."""
-        tokens, at = cap.burst, 0.0
-
-        def begin(now: float, _: float) -> Answer:
-            nonlocal tokens, at
-            tokens, at = min(cap.burst, tokens + (now - at) * cap.rate), now
-            if tokens < 1:
-                return next(refusals)
-            tokens -= 1
-            return next(answers)
 
         return begin
 
@@ -197,11 +184,11 @@ def resampled(service: Service, sample: Sample, random: Random, share: float) ->
     observed.
 
     Args:
-        share: Which of the caps that the sample allows it has: from 0, the lowest, to 1, the highest.
+        share: Which of the caps that the sample allows it has: from 0, the slowest, to 1, the fastest.
     """
     other = service
     if service.cap is not None:
-        other = replace(service, cap=_cap_at(service.caps, share))
+        other = replace(service, cap=service.caps[round(share * (len(service.caps) - 1))])
     if service.servers < inf:
         admitted = [call for call in sample.calls if call.outcome != "refused"]
         servers = max(1, round(service.servers * exp(random.gauss(0, service.servers_error))))
@@ -227,21 +214,21 @@ def _with_caps(service: Service, sample: Sample) -> Service:
     if not caps:
         return service
     is_bounded = caps[-1].rate < highest / ALIKE
-    found = replace(service, cap=_cap_at(caps, 0.5), caps=caps, is_bounded=is_bounded)
+    found = replace(service, cap=_middle(caps), caps=caps, is_bounded=is_bounded)
     return found if found.is_known else replace(found, caps=_widened(caps, is_bounded=is_bounded))
 
 
 def _widened(caps: Sequence[Cap], *, is_bounded: bool) -> Sequence[Cap]:
     """The caps with a margin on both sides: a sample that cannot tell the rate does not show its limits exactly."""
     lowest, highest = caps[0], caps[-1]
-    fastest = Cap(highest.rate * ALIKE, highest.burst if is_bounded else inf)
-    return [Cap(lowest.rate / ALIKE, lowest.burst), *caps, fastest]
+    fastest = replace(highest, rate=highest.rate * ALIKE, burst=highest.burst if is_bounded else inf)
+    return [replace(lowest, rate=lowest.rate / ALIKE), *caps, fastest]
 
 
-def _cap_at(caps: Sequence[Cap], share: float) -> Cap:
-    """The cap whose rate is at this share of the way from the lowest to the highest, by their logarithms."""
-    low, high = log(caps[0].rate), log(caps[-1].rate)
-    return min(caps, key=lambda cap: abs(log(cap.rate) - low - share * (high - low)))
+def _middle(caps: Sequence[Cap]) -> Cap:
+    """The cap whose rate is in the middle between the lowest and the highest, by their logarithms."""
+    middle = sqrt(caps[0].rate * caps[-1].rate)
+    return min(caps, key=lambda cap: abs(log(cap.rate / middle)))
 
 
 def _served(calls: Sequence[RecordedCall], servers: float) -> list[Answer]:
