@@ -14,10 +14,11 @@ from ._core.ledger import Ledger
 from ._core.queue import Entry
 from ._tasks import InterruptibleAsyncIterator, Pace, Wakeup
 
-__all__ = ["ELEMENTS_PER_PASS", "Feeder"]
+__all__ = ["Feeder"]
 
-# Elements between two checkpoints, of sources that never suspend, at least
-ELEMENTS_PER_PASS = 100
+# Elements between two checkpoints, of sources that never suspend: while no call is suspended, and otherwise at least
+ELEMENTS_PER_PASS = 1_000
+FEW_ELEMENTS = 50
 
 
 class Feeder:
@@ -30,8 +31,9 @@ class Feeder:
         on_job: Called when a record was accepted.
         on_completed: Called when a watermark or a restored record with results was accepted.
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
-        jobs_per_pass: The number of jobs from which on a source that never suspends is read slowly: workers take jobs
-            before more come, and find them in the processor's cache. The whole buffer is filled only while calls wait.
+        jobs_per_pass: While this number of jobs waits, a source that never suspends is read slowly: workers take the
+            jobs before more come, and find them in the processor's cache. So the buffer becomes full only if calls
+            wait. Each worker may take two jobs between two checkpoints of the feeder.
         known: value -> the outputs of an element that needs no call, or None. See `known_of`.
         on_full: Called when an element starts to wait for room, if calls wait for more elements. None: they do not.
     """
@@ -105,7 +107,7 @@ class Feeder:
         async with self._lock:
             if self._on_full is None:
                 self._ledger.refill_in_bursts()
-            self._pace = Pace(self._jobs_per_pass)
+            self._pace = Pace(self._steps())
             self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
             if isinstance(source, AsyncIterable):
                 await self._feed_async(source)
@@ -151,11 +153,17 @@ class Feeder:
             await self._clear_backlog()
         elif self._refusal is None:
             await self._pace.checkpoint()
-            self._pace.steps_left = max(ELEMENTS_PER_PASS, self._jobs_per_pass - self._ledger.count_jobs())
+            self._pace.steps_left = self._steps()
         return self._refusal is None
 
+    def _steps(self) -> int:
+        """The number of elements until the next checkpoint."""
+        if not self._ledger.counters.running:  # at the start, or the calls do not suspend
+            return max(ELEMENTS_PER_PASS, self._jobs_per_pass)
+        return max(FEW_ELEMENTS, self._jobs_per_pass - self._ledger.count_jobs())
+
     async def _clear_backlog(self) -> None:
-        pace = Pace(self._jobs_per_pass)
+        pace = Pace(ELEMENTS_PER_PASS)
         while self._ledger.backlog:
             entry = self._ledger.accept_held(trio.current_time(), self._accept)
             if entry is None:

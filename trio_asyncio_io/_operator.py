@@ -68,7 +68,7 @@ from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
 from ._core.verdict import Totals, Verdict
 from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
-from ._feeder import ELEMENTS_PER_PASS, Feeder
+from ._feeder import Feeder
 from ._function import Function, GroupFunction, as_function, known_of
 from ._gates import Gates
 from ._public import check_keywords, list_keywords
@@ -341,7 +341,7 @@ class Parts(Generic[R]):
             self._workers.dispatch,
             self.emitter.emit,
             has_room,
-            jobs_per_pass=max(ELEMENTS_PER_PASS, 2 * options.capacity),
+            jobs_per_pass=2 * options.capacity,
             known=None if known is None else interruptible(known),
             on_full=None if options.group is None else self._workers.dispatch,  # groups no longer wait for more records
         )
