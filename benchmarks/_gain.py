@@ -56,8 +56,8 @@ class Workload:
 
 
 WORKLOADS = (
-    Workload("gain", "Gain", "20 ms mean, 1 % at one second", seconds_of),
-    Workload("steady", "Gain without stragglers", "20 ms mean, all between 10 and 30 ms", steady_seconds_of),
+    Workload("gain", "Gain", "1 % of the calls take a second, the others 20 ms on average", seconds_of),
+    Workload("steady", "Gain without stragglers", "calls of 10 to 30 ms, 20 ms on average", steady_seconds_of),
 )
 
 
