@@ -54,7 +54,8 @@ def _section(plan: Plan, on_step: Callable[[], object]) -> Section:
     limit = plan.capacity / mean_latency()
     section = Section(
         f"Throughput: 1 % take a second, the others 20 ms on average, capacity {plan.capacity:,}",
-        f"Little's law allows {limit:,.0f}/s. Results in {plan.virtual:g} virtual and {plan.real:g} real seconds, after {WARM_SECONDS:.1f} to warm up; "
+        f"Little's law allows {limit:,.0f}/s. Results in {plan.virtual:g} virtual and {plan.real:g} real seconds, "
+        f"after {WARM_SECONDS:.1f} to warm up; "
         f"on the real clock {in_words(plan.rounds)}. The virtual clock shows the schedule alone, the real one "
         "includes the CPU: the bare worker loop shows the limit of this machine. The bare loop, asyncio by hand and "
         "PyFlink count the end of a call, the others a received result. Calls are those of a whole round. On Trio a "

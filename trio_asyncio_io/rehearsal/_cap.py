@@ -109,7 +109,7 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     more = _Seen.of(calls[: max(MOST_CALLS, len(first.starts))])
     longest = min(len(first.starts) / lowest, LONGEST * (first.starts[-1] - first.starts[0]))
     levels: list[tuple[Kind, Levels]] = [("sliding", _sliding), ("called", _fixed)]
-    levels += [("fixed", partial(_fixed, begin=begin)) for begin in first.begins()]
+    levels.extend(("fixed", partial(_fixed, begin=begin)) for begin in first.begins())
     limits: list[Limit] = [_bucket, *(partial(_window, *each) for each in levels)]
     rates = [*_scale(lowest, highest, STEP), *first.likely_rates()]
     numbers = [rates, *[list(_scale(SHORTEST, longest, STEP))] * len(levels)]
