@@ -32,6 +32,7 @@
                         wake the consumers that wait in the channel
                     wait
                 close the channel                           # the consumer's loop ends
+                let the workers return
 
     consumer:   for output in output:                       # the next of `leaving`, or wait in the channel
                     wake the feeder                         # when a part of the buffer is free, or no job waits
@@ -350,7 +351,7 @@ class Parts(Generic[R]):
         """Start the tasks, and accept the elements of a restored snapshot."""
         register_operator(nursery, self.ledger, self._on_failure)
         self._workers.open(nursery)
-        nursery.start_soon(self.emitter.run, name="trio_asyncio_io emitter")
+        nursery.start_soon(self._emit, name="trio_asyncio_io emitter")
         if self.ledger.backlog:
             await nursery.start(self.feeder.restore, name="trio_asyncio_io restore")
 
@@ -359,6 +360,10 @@ class Parts(Generic[R]):
         self.ledger.end_input(trio.current_time())
         self.emitter.emit()
         self._workers.dispatch()  # groups no longer wait for more records
+
+    async def _emit(self) -> None:
+        await self.emitter.run()
+        self._workers.end()
 
     def close(self) -> None:
         """All tasks have unwound."""

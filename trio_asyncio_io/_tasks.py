@@ -143,6 +143,11 @@ class Wakeup:
             self._lot.unpark()
             self.is_awaited = bool(self._lot)
 
+    def wake_all(self) -> None:
+        """Wake all tasks that wait."""
+        self._lot.unpark_all()
+        self.is_awaited = False
+
 
 SECONDS_PER_PASS = 0.005
 

@@ -80,6 +80,9 @@ class WorkerPool:
         has_room: Woken when a worker waits for an attempt and the buffer has room.
         on_failure: Called with the exception that stops the operator.
         gates: Those that calls pass, or None.
+
+    Attributes:
+        has_ended: Whether there are no more attempts.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class WorkerPool:
         self.on_failure = on_failure
         self.gates = gates
         self.timer = Timer(self._next_instant, self._on_instant)
+        self.has_ended = False
         self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
         self._has_room = has_room
         self._has_attempt = Wakeup()
@@ -131,10 +135,16 @@ class WorkerPool:
             self._start_worker()
 
     async def wait_for_attempt(self) -> None:
-        """Wait until an attempt may start. A feeder that waits for more room continues now."""
+        """Wait until an attempt may start, or there are no more. A feeder that waits for more room continues now."""
         if self.ledger.has_unreported_room():
             self._has_room.wake()
-        await self._has_attempt.wait()
+        if not self.has_ended:
+            await self._has_attempt.wait()
+
+    def end(self) -> None:
+        """Let the workers return: each element has been emitted. Cancelling them would cost several times more."""
+        self.has_ended = True
+        self._has_attempt.wake_all()
 
     def _call_workers(self, number: int) -> None:
         """Let so many workers ask the scheduler, with those that will ask anyway."""
@@ -214,7 +224,7 @@ class Worker:
         """Make attempts until cancelled, or until a record stops the operator."""
         register_worker(self)
         may_continue = True
-        while may_continue:
+        while may_continue and not self._pool.has_ended:
             self._scope = trio.CancelScope()
             try:
                 with self._scope:
@@ -330,7 +340,7 @@ class Worker:
 
     @enable_ki_protection
     async def _wait(self) -> float | None:
-        """Wait until an attempt may start. Returns the time; None: the record of this worker was refused."""
+        """Wait until an attempt may start. Returns the time; None: there is none, or this record was refused."""
         if self._must_pause:
             return await self._pause()
         if self._entry is not None:
@@ -339,7 +349,7 @@ class Worker:
             refusal, self._refusal = self._refusal, None
             return self._end(None, _End.REFUSED, refusal)
         await self._pool.wait_for_attempt()
-        return self._current_time()
+        return None if self._pool.has_ended else self._current_time()
 
     def _call_again(self, entry: Entry) -> Awaitable[Any]:
         return self._invoker.call(entry) if self._context is None else self._call_in_context(entry)
@@ -544,8 +554,12 @@ class Worker:
 
     @enable_ki_protection
     async def _pause(self) -> float | None:
-        """Let other calls that end now report before this worker asks again. None: the record has no result."""
-        if self._entry is not None or self._scope.cancel_called:
+        """Let other calls that end now report before this worker asks again.
+
+        Returns:
+            The time. None: the record has no result, or there are no more attempts.
+        """
+        if self._entry is not None or self._scope.cancel_called or self._pool.has_ended:
             return None
         self._must_pause = False
         task = trio.lowlevel.current_task()

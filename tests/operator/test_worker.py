@@ -83,6 +83,15 @@ async def test_no_more_workers_start_than_there_are_records(async_wait: Any, aut
         assert trio.lowlevel.current_statistics().tasks_living - before == three_workers_and_the_emitter
 
 
+async def test_workers_return_when_the_output_has_ended(async_wait: Any, autojump_clock: MockClock) -> None:
+    before = trio.lowlevel.current_statistics().tasks_living
+    async with async_wait(range(5), Scripted(default=Step(1.0)), timeout=5.0, capacity=3) as results:
+        assert len([result async for result in results]) == 5
+        await wait_all_tasks_blocked()
+        the_timer = 1
+        assert trio.lowlevel.current_statistics().tasks_living - before == the_timer
+
+
 async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: Any, autojump_clock: MockClock) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     peak = 0
