@@ -15,7 +15,7 @@ import benchmarks
 from ._overhead import overhead
 from ._page import write_page
 from ._prose import filled
-from ._report import Report, Section
+from ._report import RECORDED, Report, Section
 from ._throughput import throughput
 from .resilience._command import main as resilience
 
@@ -41,7 +41,7 @@ def main() -> int:
             report.keep_recorded(recorded)
         if options.json is not None:
             report.write(options.json)  # after each part, so that an interrupted run keeps the finished ones
-    report.sections.sort(key=lambda section: ("operator", "engines", "latency", "scale", *PARTS).index(section.part))
+    report.sections.sort(key=lambda section: ("operator", RECORDED, *PARTS).index(section.part))
     if options.json is not None:
         report.write(options.json)
         console.print(f"written to {options.json}")

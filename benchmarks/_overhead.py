@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 CAPACITY = 100
+CAPACITIES = (1, 10, 100, 1_000, 10_000)
 TIMEOUT = 5.0
 ORDERED = ours("ordered", mode="ordered")
 UNORDERED = ours("unordered", mode="unordered")
@@ -77,6 +78,7 @@ def overhead(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
             size,
         ),
         _section("overhead of options", "options that are set but not used", [*_options()], None, size),
+        _by_capacity(Size(12_000 if quick else 60_000, 3 if quick else 9, on_step)),
     ]
 
 
@@ -124,6 +126,29 @@ def _section(name: str, what: str, contenders: list[Contender], call: Call | Non
     return section
 
 
+def _by_capacity(size: Size) -> Section:
+    elements, rounds, on_step = size
+    names = (ORDERED.name, UNORDERED.name)
+    section = Section(
+        "Overhead: capacities from 1 to 10,000",
+        f"{elements:,} elements, one checkpoint per call, a deadline each; CPU time, {in_words(rounds)}. Ratios to the "
+        "bare worker loop in the same round. The start and the end of the workers are included: with a capacity of "
+        "10,000, each one makes few calls",
+        {f"{FLOOR.name}, μs": "{:.1f}", **{f"{name}, ratio": "{:.2f}" for name in names}},
+        name="overhead by capacity",
+    )
+    for capacity in CAPACITIES:
+        costs = {
+            each.name: partial(_cost, each, each.backend.checkpoint, elements, capacity)
+            for each in (FLOOR, ORDERED, UNORDERED)
+        }
+        measured = measure(costs, rounds, on_step)
+        values: dict[str, float | None] = {f"{FLOOR.name}, μs": measured.median(FLOOR.name)}
+        values |= {f"{name}, ratio": measured.ratio(name) for name in names}
+        section.lines.append(Line(f"{capacity:,}", values))
+    return section
+
+
 def cpu_seconds(contender: Contender, call: Call, elements: int, capacity: int = CAPACITY) -> float:
     """CPU time of all calls. Other processes on the machine hardly affect it."""
     began = time.process_time()
@@ -131,8 +156,8 @@ def cpu_seconds(contender: Contender, call: Call, elements: int, capacity: int =
     return time.process_time() - began
 
 
-def _cost(contender: Contender, call: Call, elements: int) -> float:
-    return cpu_seconds(contender, call, elements) / elements * 1e6
+def _cost(contender: Contender, call: Call, elements: int, capacity: int = CAPACITY) -> float:
+    return cpu_seconds(contender, call, elements, capacity) / elements * 1e6
 
 
 def counted(contender: Contender, call: Call, elements: int) -> Gauge:

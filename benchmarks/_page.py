@@ -13,7 +13,7 @@ __all__ = ["table", "text_of", "write_page"]
 HEAD = """\
 # Benchmarks
 
-The cost of an element, the share of the highest possible throughput, and how both scale, compared with alternatives.
+The cost of an element and the share of the highest possible throughput, compared with alternatives.
 The benchmark itself (`benchmarks/`) writes this page. All numbers in a table come from one run, except other engines'.
 
     .ci/just bench --json docs/design/benchmarks.json --page docs/design/benchmarks.md \\
@@ -28,9 +28,9 @@ calls were made, and how many were in flight at most, because a contender that i
 be compared. "(no timeout)" means that a contender sets no deadline; this operator and the bare worker loop set one for
 each call. A peer that is not installed has a line without numbers.
 
-Some numbers were recorded by earlier code, and are not measured any more. Daft, Pathway and Flink ran in processes of
-their own, with the code of commit b263e386 (`benchmarks/children`). The tables "Scale" and the lines "on trio.sleep"
-come from commit 8f0d8521. Flink in Java calls a function in Java: it shows Flink's schedule, and the price of Python.
+Daft, Pathway and Flink are not measured any more. Their numbers are recorded: they ran in processes of their own, with
+the code of commit b263e386 (`benchmarks/children`). Flink in Java calls a function in Java: it shows Flink's schedule,
+and the price of Python.
 """
 QUICK = (
     "\n**This was a quick run**: few and short rounds, only to check that everything works. Its figures are rough.\n"

@@ -13,11 +13,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Line", "Report", "Section"]
+__all__ = ["RECORDED", "Line", "Report", "Section"]
 
 PEAK = "peak in flight"
-RECORDED = ("engines", "scale")  # parts that are not run any more
-SLEEP = ", on trio.sleep"
+RECORDED = "engines"  # the part that is not run any more
 ENGINES = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
 PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
 
@@ -137,10 +136,10 @@ class Report:
         """Keep the tables and lines that are not measured any more."""
         for section in recorded.sections:
             measured = self.section(section.name)
-            if measured is None and section.part in RECORDED:
+            if measured is None and section.part == RECORDED:
                 self.sections.append(section)
             elif measured is not None:
-                lines = [line for line in section.lines if line.name.startswith(ENGINES) or line.name.endswith(SLEEP)]
+                lines = [line for line in section.lines if line.name.startswith(ENGINES)]
                 measured.lines.extend(line for line in lines if measured.line(line.name) is None)
 
     def write(self, path: Path) -> None:
