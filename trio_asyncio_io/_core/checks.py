@@ -24,7 +24,18 @@ __all__ = [
 
 
 def check_int(name: str, value: object, *, at_least: int, limit_name: str = "", at_most: int | None = None) -> int:
-    """Return a whole number in these limits. The error calls the lower one by its name, if it has one."""
+    """Return a whole number in these limits.
+
+    Args:
+        name: The parameter.
+        value: Its value. A bool is not a number.
+        at_least: The lower limit.
+        limit_name: The name by which the error calls it, if it has one.
+        at_most: The upper limit. None: there is none.
+
+    Raises:
+        TypeError, ValueError: It is not a whole number, or not in these limits. The message names the parameter.
+    """
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise TypeError(f"{name} must be a whole number, got {describe(value)}")
     number = operator.index(value)
