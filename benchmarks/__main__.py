@@ -17,6 +17,7 @@ from ._page import write_page
 from ._prose import filled
 from ._report import RECORDED, Report, Section
 from ._throughput import throughput
+from ._year import year
 from .resilience._command import main as resilience
 
 WIDTH = 150  # columns, if there is no terminal
@@ -100,6 +101,10 @@ def _spark(options: argparse.Namespace, on_step: Step) -> list[Section]:
         return [cost(spark, **more), without_spark, two_operators(spark, **more), start_up(spark, **more)]
 
 
+def _year(options: argparse.Namespace, on_step: Step) -> list[Section]:
+    return [year(quick=options.quick, on_step=on_step)]
+
+
 def _gain(options: argparse.Namespace, on_step: Step) -> list[Section]:
     from ._enriching import session  # noqa: PLC0415 - as above
     from ._gain import gain  # noqa: PLC0415
@@ -121,6 +126,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, Step], list[Section]]] = {
     "latency": _latency,
     "http": _http,
     "spark": _spark,
+    "year": _year,
     "gain": _gain,
     "streaming": _streaming,
 }

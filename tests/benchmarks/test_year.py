@@ -1,0 +1,35 @@
+"""The threads of the main job, and what they are called."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks import _year
+
+ARGUMENTS = {
+    "/usr/bin/python3\0-m\0pyspark.daemon\0pyspark.worker\0": _year.SPARKS_THREAD,
+    "/usr/bin/java\0-cp\0spark\0": _year.JVM,
+    "/usr/bin/python3\0-m\0udfs.demo.service\0": _year.SERVICE,
+}
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS)
+def test_a_process_is_known_by_its_command(arguments: str) -> None:
+    process = Path("/proc") / str(os.getpid())
+    thread = process / "task" / str(os.getpid())
+    assert _year._kind_of(process, thread, arguments, is_root=False) == ARGUMENTS[arguments]
+    assert _year._kind_of(process, thread, arguments, is_root=True) == _year.DRIVER
+
+
+def test_other_threads_of_a_worker_belong_to_the_loop() -> None:
+    process = Path("/proc") / str(os.getpid())
+    assert _year._kind_of(process, process / "task" / "1", "pyspark.daemon", is_root=False) == _year.LOOP
+
+
+def test_the_threads_of_a_session_have_cpu_times() -> None:
+    found = {thread: seconds for thread, _, seconds in _year._threads(os.getsid(0))}
+    own = found[str(os.getpid()), str(os.getpid())]
+    assert 0.0 < own <= sum(os.times()[:2]) + 0.1
