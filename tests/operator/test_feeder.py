@@ -289,4 +289,4 @@ async def test_a_source_is_read_only_a_few_rounds_of_calls_ahead_while_calls_are
                 ahead = max(ahead, source.read - received)
             if received == 10_000:
                 break
-    assert 0 < ahead <= 10 * 100
+    assert 0 < ahead <= 20 * 100  # the buffer would hold 10,000
