@@ -1,4 +1,4 @@
-"""The threads of the main job, and what they are called."""
+"""Each thread of the main job counts for its kind of process."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class TaskTimes:
         return TaskTimes(**values)
 
     def applied_to(self, verdict: Verdict) -> Verdict:
-        """The verdict on the calls of these tasks, with what the times of the tasks say."""
+        """The verdict on the calls of these tasks, completed by the sentences and the advice that the times give."""
         whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
         if verdict.limit == "unknown" or whole <= 0 or not self.tasks:
             return verdict
