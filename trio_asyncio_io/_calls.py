@@ -153,7 +153,8 @@ class GatesOfCall(Protocol):
 
 
 class _Worker(GatesOfCall, Protocol):
-    has_gates: bool
+    @property
+    def has_gates(self) -> bool: ...
 
     def deadline(self) -> float: ...
 

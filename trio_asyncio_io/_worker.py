@@ -103,7 +103,17 @@ class WorkerPool:
         self.emitter = emitter
         self.on_failure = on_failure
         self.gates = gates
+        self.admissions = {} if gates is None else gates.admissions
         self.timer = Timer(self._next_instant, self._on_instant)
+        self.timeout = scheduler.deadlines.timeout
+        self.running = scheduler.deadlines.running
+        self.has_work = emitter.has_work
+        self.retries = invoker.retries
+        self.flatten = invoker.flatten
+        self.has_groups = scheduler.grouping.size > 0
+        self.checks_results = self.retries is not None and self.retries.checks_results
+        # Whether there is more to do with a result than to complete the record with it
+        self.is_special = self.has_groups or self.flatten is not None or self.checks_results
         self.has_ended = False
         self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
         self._has_room = has_room
@@ -115,6 +125,7 @@ class WorkerPool:
         """Let the nursery own the workers and the timer. Workers run in the context of the calling task."""
         self._nursery = nursery
         self.context = BlockContext()
+        self.current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         if self.gates is not None:
             self.gates.open(self._refresh, self._change)
         has_retries_or_gates = self.gates is not None or self.invoker.retries is not None
@@ -189,34 +200,16 @@ class Worker:
     """
 
     def __init__(self, pool: WorkerPool) -> None:
-        self._pool = pool
-        self._ledger = pool.ledger
-        self._scheduler = pool.scheduler
-        self._invoker = pool.invoker
-        self._retries = pool.invoker.retries
-        self._flatten = pool.invoker.flatten
-        self._gates = pool.gates
-        self._timer = pool.timer
-        self._timeout = pool.scheduler.deadlines.timeout
-        self._running = pool.scheduler.deadlines.running
-        self._emitter = pool.emitter
-        self._has_work = pool.emitter.has_work
-        self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
-        self._has_groups = pool.scheduler.grouping.size > 0
-        # Whether there is more to do with a result than to complete the record with it
-        self._checks_results = self._retries is not None and self._retries.checks_results
-        self._is_special = self._has_groups or self._flatten is not None or self._checks_results
+        self._pool = pool  # has all that is the same for every worker: thousands of them start fast
         self._entry: Entry | None = None  # the running call: a record, or a `Group` of records
         self._ended: set[Entry] = set()  # its records that have a result, or wait for their retry, while others do not
         self._failures: list[_Failure] = []  # its records without a result
         self._cause: Exception | None = None  # what it raised while its deadline cancelled it
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
-        self._admissions = {} if pool.gates is None else pool.gates.admissions
         self._has_reported = False  # whether this worker has reported an end, and has not asked the scheduler since
         self._must_pause = False
         self._paused_until = -inf
-        self.has_gates = pool.gates is not None
         self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
 
     @enable_ki_protection
@@ -242,9 +235,9 @@ class Worker:
     @disable_ki_protection
     async def _make_attempts(self) -> None:
         """Make attempts until a record has failed or timed out."""
-        block = self._pool.context
-        start, end, current_time = self._start, self._end, self._current_time
-        call = self._invoker.call if self._retries is None else self._call_again
+        pool, block = self._pool, self._pool.context
+        start, end, current_time = self._start, self._end, pool.current_time
+        call = pool.invoker.call if pool.retries is None else self._call_again
         task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
         due, jobs_left = inf, 0
@@ -276,17 +269,18 @@ class Worker:
 
     def _count_block(self, due: float) -> None:
         """Account for calls that have let no other task run, if they took longer than until this instant."""
-        late = self._current_time() - due
+        late = self._pool.current_time() - due
         if late >= 0:
-            self._ledger.flow.block(late + SECONDS_PER_PASS)
+            self._pool.ledger.flow.block(late + SECONDS_PER_PASS)
 
     # One attempt
 
     @enable_ki_protection
     def _start(self, now: float) -> Entry | None:
         """Start the next attempt, with the record's deadline. None: none starts now, or a gate has refused its call."""
-        ledger = self._ledger
-        if self._scheduler.is_plain:
+        pool = self._pool
+        if pool.scheduler.is_plain:
+            ledger = pool.ledger
             if not ledger.jobs:
                 ledger.flow.idle(now)
                 return None
@@ -298,15 +292,15 @@ class Worker:
             entry = found
             if entry.attempts:
                 return entry
-        running = self._running
-        if not running and now + self._timeout < self._timer.at:  # otherwise the timer wakes for another record before
-            self._timer.wake_by(now + self._timeout)
+        running = pool.running
+        if not running and now + pool.timeout < pool.timer.at:  # otherwise the timer wakes for another record before
+            pool.timer.wake_by(now + pool.timeout)
         running[entry] = self._scope
         return entry
 
     def _next(self, now: float) -> Entry | None:
         """Ask the scheduler. Another worker asks if there may be more, and the timer wakes when there will be."""
-        scheduler = self._scheduler
+        pool, scheduler = self._pool, self._pool.scheduler
         if self._has_reported:
             self._has_reported = False
             self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
@@ -314,28 +308,28 @@ class Worker:
                 return None
         entry = scheduler.next(now)
         if scheduler.has_waiting:
-            self._timer.wake_by(scheduler.wake_at())
+            pool.timer.wake_by(scheduler.wake_at())
             if entry is not None:
-                self._pool.dispatch()
+                pool.dispatch()
         if entry is None:
-            if self._ledger.counters.running < self._ledger.flow.capacity:
-                self._ledger.flow.idle(now)
+            if pool.ledger.counters.running < pool.ledger.flow.capacity:
+                pool.ledger.flow.idle(now)
             return None
         self._entry, self._refusal = entry, scheduler.refusal
         return entry if scheduler.started is None else self._continue(entry)
 
     def _continue(self, entry: Entry) -> Entry | None:
         """Continue with a record that has waited. None: a gate has refused its call."""
-        scheduler = self._scheduler
+        scheduler = self._pool.scheduler
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._refusal is not None:
             self._refusal.__cause__ = self._refusal.__cause__ or scheduler.started.cause
             return None
         if entry.attempts:
-            self._timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
+            self._pool.timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
             if self._context is None:
-                self._ledger.retry(entry)
+                self._pool.ledger.retry(entry)
         return entry
 
     @enable_ki_protection
@@ -349,14 +343,14 @@ class Worker:
             refusal, self._refusal = self._refusal, None
             return self._end(None, _End.REFUSED, refusal)
         await self._pool.wait_for_attempt()
-        return None if self._pool.has_ended else self._current_time()
+        return None if self._pool.has_ended else self._pool.current_time()
 
     def _call_again(self, entry: Entry) -> Awaitable[Any]:
-        return self._invoker.call(entry) if self._context is None else self._call_in_context(entry)
+        return self._pool.invoker.call(entry) if self._context is None else self._call_in_context(entry)
 
     async def _call_in_context(self, entry: Entry) -> Any:
         await self._enter_context(entry)
-        return await self._invoker.call(entry)
+        return await self._pool.invoker.call(entry)
 
     @enable_ki_protection
     async def _enter_context(self, retried: Entry | None = None) -> None:
@@ -364,7 +358,7 @@ class Worker:
         trio.lowlevel.current_task().context, self._context = self._context, None
         await trio.lowlevel.checkpoint()
         if retried is not None:
-            self._ledger.retry(retried)
+            self._pool.ledger.retry(retried)
 
     @enable_ki_protection
     def _end(self, result: Any, end: _End | None = None, error: Exception | None = None) -> float | None:
@@ -380,21 +374,22 @@ class Worker:
             expired or a record is retried; or records have no result.
         """
         call: Any = self._entry
-        if end is not None or self._admissions:
+        pool = self._pool
+        if end is not None or pool.admissions:
             error = self._report(call, end, error)
-        current_time = self._current_time  # a local name: see `Feeder`
+        current_time = pool.current_time  # a local name: see `Feeder`
         now = current_time()
-        if end is not None or self._is_special:
+        if end is not None or pool.is_special:
             self._end_records(result, end, error, now)
             if self._failures:
                 return None
             self._entry = None
         else:
             self._entry = None
-            self._ledger.complete(call, (result,), now)  # not a list: the garbage collector would visit it in each pass
-        if self._has_work.is_awaited:
-            self._emitter.emit(now)
-        return None if self._running.pop(call, None) is None else now
+            pool.ledger.complete(call, (result,), now)  # not a list: the garbage collector would visit it in each pass
+        if pool.has_work.is_awaited:
+            pool.emitter.emit(now)
+        return None if pool.running.pop(call, None) is None else now
 
     def _report(self, call: Any, end: _End | None, error: Exception | None) -> Exception | None:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next.
@@ -402,7 +397,7 @@ class Worker:
         Returns:
             Why the call has failed: the error, or the exception of a `classify`.
         """
-        gates = self._gates
+        gates = self._pool.gates
         if gates is None or end is _End.REFUSED:
             return error
         self._pool.is_reporting = self._has_reported = True
@@ -435,73 +430,73 @@ class Worker:
             self._end_cancelled(call, now)
         if not self._failures:
             self._ended.clear()
-            self._ledger.end_call(now)
+            self._pool.ledger.end_call(now)
 
     def _end_returned(self, call: Entry, result: Any, now: float) -> None:
         """A result of a group is a list of results. One that is an exception is the failed attempt of its record."""
-        if not self._has_groups:
+        if not self._pool.has_groups:
             self._end_result(call, result, now)
             return
         for entry, each in zip(call.records, result, strict=True):
             if isinstance(each, Exception):
-                self._ledger.fail_attempt(entry, each)
+                self._pool.ledger.fail_attempt(entry, each)
                 self._end_failed(entry, each, None, now, None)
             else:
                 self._end_result(entry, each, now)
 
     def _end_result(self, entry: Entry, result: Any, now: float) -> None:
-        wait, retries = None, self._retries
+        wait, retries = None, self._pool.retries
         try:
-            if retries is not None and self._checks_results:
+            if retries is not None and self._pool.checks_results:
                 wait = retries.after_result(entry, result, splits=splits_of(self._entry))
-            outputs: Any = (result,) if self._flatten is None or wait is not None else self._flatten(result)
+            outputs: Any = (result,) if self._pool.flatten is None or wait is not None else self._pool.flatten(result)
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
             self._failures.append(_Failure(entry, error))
             return
         if wait is None:
-            self._ledger.complete(entry, outputs, now)
+            self._pool.ledger.complete(entry, outputs, now)
             self._ended.add(entry)
         else:
             self._retry(entry, wait, None, now, part_of(self._entry))
 
     def _end_raised(self, call: Entry, error: Exception, now: float) -> None:
         """The records of a call that has raised are due for a retry at one instant."""
-        self._ledger.fail_attempt(call, error)
-        if self._has_groups:
-            self._invoker.name_group(error, call.records)
-        draw = None if self._retries is None else self._retries.draw()
+        self._pool.ledger.fail_attempt(call, error)
+        if self._pool.has_groups:
+            self._pool.invoker.name_group(error, call.records)
+        draw = None if self._pool.retries is None else self._pool.retries.draw()
         for entry, each, half in zip(
             call.records, self._errors(error, call), self._halves_of(call, error), strict=True
         ):
             self._end_failed(entry, each, draw, now, half)
-        self._running.pop(call, None)
+        self._pool.running.pop(call, None)
 
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
         """The first deadline of a record has ended the call. For the other records, their attempt has timed out."""
-        draw = None if self._retries is None else self._retries.draw()
+        draw = None if self._pool.retries is None else self._pool.retries.draw()
         for entry, half in zip(call.records, self._halves_of(call), strict=True):
-            if entry.since + self._timeout <= now:
+            if entry.since + self._pool.timeout <= now:
                 self._failures.append(_Failure(entry, cause=cause))
                 continue
             error = AttemptTimeoutError(
                 f"attempt {entry.attempts} gave no result for {describe(entry.value)}: the deadline of another record "
-                f"ended their call, because that one has had its timeout of {self._timeout:g} s",
-                self._timeout,
+                f"ended their call, because that one has had its timeout of {self._pool.timeout:g} s",
+                self._pool.timeout,
             )
             error.__cause__ = cause
-            if self._retries is not None:
-                self._retries.timeouts[id(error)] = error
-            self._ledger.fail_attempt(entry, error)
+            if self._pool.retries is not None:
+                self._pool.retries.timeouts[id(error)] = error
+            self._pool.ledger.fail_attempt(entry, error)
             self._end_failed(entry, error, draw, now, half)
 
     def _end_cancelled(self, call: Entry, now: float) -> None:
         for entry in call.records:
             if entry not in self._ended:
-                self._ledger.cancel(entry, now)
+                self._pool.ledger.cancel(entry, now)
 
     def _end_failed(self, entry: Entry, error: Exception, draw: float | None, now: float, half: Part | None) -> None:
         """The attempt of a record has failed. `half`: the one in which it is called again if it is not retried."""
-        wait, retries = None, self._retries
+        wait, retries = None, self._pool.retries
         if retries is not None:
             try:
                 wait = retries.after_error(entry, error, draw, splits=splits_of(self._entry))
@@ -518,14 +513,14 @@ class Worker:
     def _retry(self, entry: Entry, seconds: float, error: Exception | None, now: float, part: Part | None) -> None:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
         context = trio.lowlevel.current_task().context
-        is_changed = not self._has_groups and self._pool.context.is_changed_in(context)
+        is_changed = not self._pool.has_groups and self._pool.context.is_changed_in(context)
         changed = context if is_changed else None
-        cause = None if self._gates is None else error
-        if self._scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, part=part):
-            if self._retries is not None:
-                self._retries.withdraw()
+        cause = None if self._pool.gates is None else error
+        if self._pool.scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, part=part):
+            if self._pool.retries is not None:
+                self._pool.retries.withdraw()
             self._ended.add(entry)
-            self._timer.wake_by(now + seconds)
+            self._pool.timer.wake_by(now + seconds)
         else:
             self._failures.append(_Failure(entry, cause=error))
 
@@ -536,20 +531,20 @@ class Worker:
             call: The running call.
             error: What it has raised. None: a deadline has ended it.
         """
-        halves = self._scheduler.grouping.halves(call)
+        halves = self._pool.scheduler.grouping.halves(call)
         return halves if halves[0] is None or self._may_split(error) else (None,) * len(halves)
 
     def _may_split(self, error: Exception | None) -> bool:
         """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
-        if error is None or (self._retries is not None and id(error) in self._retries.timeouts):
+        if error is None or (self._pool.retries is not None and id(error) in self._pool.retries.timeouts):
             return True
         return is_of_its_records(error)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """The error of a call, for each of its records, because they get different notes."""
         errors = [error, *(copied(error) for _ in call.records[1:])]
-        if self._retries is not None and id(error) in self._retries.timeouts:
-            self._retries.timeouts |= {id(each): each for each in errors}
+        if self._pool.retries is not None and id(error) in self._pool.retries.timeouts:
+            self._pool.retries.timeouts |= {id(each): each for each in errors}
         return errors
 
     @enable_ki_protection
@@ -566,7 +561,7 @@ class Worker:
         if self._pool.context.is_changed_in(task.context):
             self._pool.context.restore(task)
         await trio.lowlevel.checkpoint()
-        now = self._current_time()
+        now = self._pool.current_time()
         self._paused_until = now + SECONDS_PER_PASS
         return now
 
@@ -604,25 +599,25 @@ class Worker:
         assert call is not None
         self._entry, self._failures = None, []
         self._ended.clear()
-        self._running.pop(call, None)
-        self._emitter.emit()  # other records of the call
-        if not self._scheduler.is_plain:
+        self._pool.running.pop(call, None)
+        self._pool.emitter.emit()  # other records of the call
+        if not self._pool.scheduler.is_plain:
             self._pool.dispatch()  # a gate may have changed, and this worker is busy
         try:
             return await self._replace(failures)
         finally:
-            self._ledger.end_call(trio.current_time())
+            self._pool.ledger.end_call(trio.current_time())
 
     async def _replace(self, failures: list[_Failure]) -> bool:
         if trio.current_effective_deadline() == -inf and any(each.error is not None for each in failures):
             self._end_while_stopping(failures)
             return False
         for each in failures:
-            self._invoker.end(each.entry, each.error)
+            self._pool.invoker.end(each.entry, each.error)
         while failures:
             each = failures[0]
             try:
-                results = await self._invoker.replace(each.entry, each.error, each.cause)
+                results = await self._pool.invoker.replace(each.entry, each.error, each.cause)
             except Exception as final:  # noqa: BLE001 - user code may raise anything
                 self._abandon(failures)
                 self._pool.on_failure(final)
@@ -631,8 +626,8 @@ class Worker:
                 self._abandon(failures)  # already counted as failed or timed out
                 raise
             del failures[0]
-            self._ledger.finish(each.entry, results, trio.current_time())
-            self._emitter.emit()
+            self._pool.ledger.finish(each.entry, results, trio.current_time())
+            self._pool.emitter.emit()
         return True
 
     def _end_while_stopping(self, failures: list[_Failure]) -> None:
@@ -640,23 +635,28 @@ class Worker:
         for each in failures:
             fatal = None
             if each.error is None:
-                self._invoker.end(each.entry, None)
+                self._pool.invoker.end(each.entry, None)
             else:
-                fatal = self._invoker.fail_while_stopping(each.entry, each.error)
-            self._ledger.abandon(each.entry)
+                fatal = self._pool.invoker.fail_while_stopping(each.entry, each.error)
+            self._pool.ledger.abandon(each.entry)
             if fatal is not None:
                 self._pool.on_failure(fatal)
 
     def _abandon(self, failures: list[_Failure]) -> None:
         for each in failures:
-            self._ledger.abandon(each.entry)
+            self._pool.ledger.abandon(each.entry)
 
     # For policies, about the present call
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether its calls pass gates."""
+        return self._pool.gates is not None
 
     def deadline(self) -> float:
         """The deadline of the running record."""
         entry = self._entry
-        return inf if entry is None or entry not in self._running else entry.since + self._timeout
+        return inf if entry is None or entry not in self._pool.running else entry.since + self._pool.timeout
 
     def is_from_cache(self) -> bool:
         """Whether a cache has answered the present attempt, or a part of it."""
@@ -669,16 +669,16 @@ class Worker:
         self._from_cache = None
         if answered and entry is not None:
             self._from_cache = entry.sequence, entry.attempts
-            self._ledger.answer_from_cache(entry)
+            self._pool.ledger.answer_from_cache(entry)
 
     def admit_extra(self) -> AbstractContextManager[object] | None:
         """See `GatesOfCall`."""
-        if self._entry is None or self._gates is None:
+        if self._entry is None or self._pool.gates is None:
             return None
-        admission = self._scheduler.start_extra(self._entry, self._gates.weights_of_call, trio.current_time())
-        return None if admission is None else self._gates.around(admission)
+        admission = self._pool.scheduler.start_extra(self._entry, self._pool.gates.weights_of_call, trio.current_time())
+        return None if admission is None else self._pool.gates.around(admission)
 
     def lose(self, error: Exception | None) -> None:
         """See `GatesOfCall`."""
-        if self._entry is not None and self._gates is not None:
-            self._gates.lost(self._entry, error)
+        if self._entry is not None and self._pool.gates is not None:
+            self._pool.gates.lost(self._entry, error)
