@@ -36,7 +36,7 @@ from ._timer import sleep
 
 __all__ = ["gain", "greedy_seconds"]
 
-SIZES = (100, 1_000, 10_000)
+SIZES = {"gain": (100, 1_000, 10_000), "steady": (100, 1_000)}  # of Arrow batches, by workload
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
 FEW = 10 * CAPACITY  # upper limit of rows in the run that counts the calls
 ADDED = "seen long"
@@ -82,14 +82,15 @@ async def call(seconds_of: Latency, number: int) -> int:
 
 def gain(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """A table for each workload and size of Arrow batches: wall time, share of perfect scheduling, calls in flight."""
-    return [_measured(spark, workload, size, quick=quick, on_step=on_step) for workload in WORKLOADS for size in SIZES]
+    cases = [(each, size) for each in WORKLOADS for size in SIZES[each.name]]
+    return [_measured(spark, each, size, quick=quick, on_step=on_step) for each, size in cases]
 
 
 def _measured(
     spark: SparkSession, workload: Workload, size: int, *, quick: bool, on_step: Callable[[], object]
 ) -> Section:
     rows, rounds = (2_000, 1) if quick else (20_000, 3)
-    if size == SIZES[0] and workload is WORKLOADS[0]:
+    if size == 100 and workload is WORKLOADS[0]:
         rounds = 1  # a round takes seven minutes: each of the barriers waits for a straggler
     spark.conf.set(BATCH, size)
     spark.conf.set(CONCURRENCY, CAPACITY)

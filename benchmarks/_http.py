@@ -57,7 +57,6 @@ COMPARISONS = (
     _Comparison("HTTP: a request through a client", "http", "82 bytes", tuple(CLIENTS)),
     _Comparison("HTTP: large bodies", "http large", "100 kB", QUICK_CLIENTS, is_large=True),
     _Comparison("HTTPS: a request through a client", "https", "82 bytes", QUICK_CLIENTS, has_tls=True),
-    _Comparison("HTTPS: large bodies", "https large", "100 kB", QUICK_CLIENTS, is_large=True, has_tls=True),
 )
 
 

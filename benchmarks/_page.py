@@ -73,15 +73,18 @@ def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
     if report.is_quick:
         yield QUICK.rstrip()
     yield from ("", _machine(report))
-    notes = ""
+    shown: set[tuple[str, str]] = set()
     for section in report.sections:
         yield from ("", f"## {section.title}", "")
         if section.name in drawn:
             yield from (drawn[section.name], "")
         yield from table(section.cells())
-        if section.notes != notes:  # else they stand below the table before
-            notes = section.notes
-            yield from ("", f"{notes[:1].upper()}{notes[1:]}.")
+        # A sentence that stands below an earlier table of the same part is not repeated
+        notes = dict.fromkeys((section.part, sentence) for sentence in section.notes.split(". "))
+        new = ". ".join(sentence for part, sentence in notes if (part, sentence) not in shown)
+        if new:
+            yield from ("", f"{new[:1].upper()}{new[1:]}.")
+        shown |= notes.keys()
 
 
 def _machine(report: Report) -> str:
