@@ -40,10 +40,13 @@ def tables() -> str:
         if not with_remedies:
             continue
         lines.append(f"\n## {area}\n\n| message | raised as | what to do |\n| --- | --- | --- |")
+        rows: dict[tuple[str, str], list[str]] = {}
         for text, names in sorted(with_remedies.items(), key=lambda item: item[0].lstrip("… ").lower()):
             tick = "``" if "`" in text else "`"
             shown = f"{tick} {text} {tick}" if len(tick) > 1 else f"`{text}`"
-            row = [shown, ", ".join(f"`{name}`" for name in sorted(names)), remedies[text]]
+            rows.setdefault((", ".join(f"`{name}`" for name in sorted(names)), remedies[text]), []).append(shown)
+        for (names_shown, remedy), shown_texts in rows.items():
+            row = ["<br>".join(shown_texts), names_shown, remedy]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |")
     return "\n".join(lines)
 
