@@ -86,8 +86,12 @@ def _as_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def check_seconds(name: str, value: object, *, positive: bool = False, finite: bool = False, hint: str = "") -> float:
+def check_seconds(
+    name: str, value: object, *, positive: bool = False, finite: bool = False, hint: str = "", of: object = None
+) -> float:
     """Return seconds, not negative, as a float. `hint` is added to the description of the legal values."""
+    if type(value) is float and 0 < value < math.inf:  # legal everywhere: checked for each retry
+        return value
 
     def is_legal(seconds: float) -> bool:
         return (seconds > 0 if positive else seconds >= 0) and not (finite and seconds == math.inf)
@@ -97,7 +101,7 @@ def check_seconds(name: str, value: object, *, positive: bool = False, finite: b
         legal = "seconds above 0"
     elif finite:
         legal = "finite seconds and not negative"
-    return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number such as 5.0{hint}")
+    return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number such as 5.0{hint}", of=of)
 
 
 def check_weight(name: str, value: object, *, of: object = None) -> float:

@@ -236,11 +236,11 @@ class RetryStrategy(ABC):
         Raises:
             TypeError, ValueError: `backoff` or `retry_after` returned something other than such seconds.
         """
-        backoff = check_seconds(f"the backoff of {describe(self)}", self.backoff(attempt, random))
+        backoff = check_seconds("the backoff", self.backoff(attempt, random), of=self)
         requested = None if exception is None or self.retry_after is None else self.retry_after(exception)
         if requested is None:
             return backoff
-        return max(backoff, check_seconds(f"the retry_after of {describe(self)}", requested))
+        return max(backoff, check_seconds("the retry_after", requested, of=self))
 
     def retries_exception(self, exception: Exception) -> bool:
         """Whether to call again after this exception."""
