@@ -93,6 +93,11 @@ def test_a_run_with_retries_gates_and_keys_takes_the_time_and_the_calls_of_the_o
     check_run(service, options, seed)
 
 
+def test_records_whose_results_are_retried_hold_back_no_new_ones() -> None:
+    retry = FixedDelay(2, 0.5, retry_on_result=lambda _: True)
+    check_run(Planted("planted", draw_gamma), {"capacity": 3, "buffer": 100, "timeout": 1000.0, "retry": retry}, 1)
+
+
 def test_a_run_with_gates_and_deadlines_takes_about_the_time_of_the_operator() -> None:
     options: dict[str, Any] = {
         "capacity": 20, "timeout": 0.15, "gate": RateLimit(100.0, burst=10.0), "retry": FixedDelay(3, 0.0371)

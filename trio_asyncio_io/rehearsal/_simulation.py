@@ -291,7 +291,7 @@ class _Events:
             if retries is not None:
                 wait = retries.after_error(entry, outcome)
         if wait is not None and retries is not None:
-            if self._scheduler.retry(entry, None, wait, now):
+            if self._scheduler.retry(entry, None, wait, now, has_raised=outcome is not None):
                 retries.withdraw()
             else:
                 self._time_out(entry, now)
