@@ -148,6 +148,14 @@ def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
         assert row.low <= seconds <= row.high
 
 
+def test_a_whole_burst_is_found_exactly() -> None:
+    service = Planted("capped", GAMMA.draw, rate=33.0, burst=1.0, hint=10.0, retry=PATIENT)
+    cap = fit(sampled(service, 1)).cap
+    assert cap is not None
+    assert cap.burst == 1
+    assert cap.rate == pytest.approx(33.0, rel=0.01)
+
+
 def test_servers_are_found_and_more_slots_are_not_recommended() -> None:
     forecast = rehearse(sampled(BY_NAME["35 servers"], 1), 50_000, capacity=[10, 40, 80, 150])
     assert forecast.best_row.capacity == 40

@@ -125,7 +125,8 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
             [number for number, attempts in each.items() if min(attempts)[0] <= fewest + explained] for each in tried
         ]
     most = fewest + SLACK * sqrt(fewest)
-    return sorted({cap for errors, cap in found if errors <= most and lowest <= cap.rate <= highest})
+    caps = {cap for errors, cap in found if errors <= most and lowest <= cap.rate <= highest}
+    return sorted({cap for cap in caps if cap.burst.is_integer()} or caps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +171,22 @@ class _Seen:
             rate = sum(began < now <= ended for now, is_admitted in calls if is_admitted) / (ended - began)
             yield from _scale(rate / STEP, rate * LIKELY, FINE_STEP)
 
-    def threshold(self, levels: Sequence[float]) -> tuple[int, float, float]:
-        """The threshold that best separates admitted from refused calls: the number of misplaced calls, and its bounds.
+    def ordered(self, levels: Sequence[float]) -> list[tuple[float, int]]:
+        """The levels of the calls in order, each with the refused calls, or minus the admitted ones, that have it.
 
         For each call, the level counts that explains it best, among those of the calls near it.
         """
         lowest = [(min(levels[near]), -admitted) for near, admitted, _ in self.near if admitted]
         highest = [(max(levels[near]), refused) for near, _, refused in self.near if refused]
-        order = sorted(lowest + highest)
+        return sorted(lowest + highest)
+
+    def errors(self, order: Sequence[tuple[float, int]], threshold: float) -> int:
+        """How many calls this threshold misplaces."""
+        within = bisect_right(order, (threshold + ROUNDING, inf))
+        return sum(self.admitted) + sum(change for _, change in order[:within])
+
+    def threshold(self, order: Sequence[tuple[float, int]]) -> tuple[int, float, float]:
+        """The threshold that best separates admitted from refused calls: how many it misplaces, and its bounds."""
         errors = best = sum(self.admitted)  # a threshold below all levels admits none
         low, high = 0.0, order[0][0]
         for (level, change), (following, _) in pairwise([*order, (inf, 0)]):
@@ -207,12 +216,15 @@ def _scale(low: float, high: float, step: float) -> Iterator[float]:
 
 
 def _bucket(seen: _Seen, rate: float) -> list[Tried]:
-    errors, low, high = seen.threshold(_missing(seen, rate))
-    return [(errors, Cap(rate, max(1.0, low if high == inf else (low + high) / 2)))]
+    order = seen.ordered(_missing(seen, rate))
+    errors, low, high = seen.threshold(order)
+    burst = max(1.0, low if high == inf else (low + high) / 2)
+    whole = float(round(burst))
+    return [(errors, Cap(rate, burst)), (seen.errors(order, whole), Cap(rate, whole))]
 
 
 def _window(kind: Kind, levels: Levels, seen: _Seen, seconds: float) -> list[Tried]:
-    errors, low, high = seen.threshold(levels(seen, seconds))
+    errors, low, high = seen.threshold(seen.ordered(levels(seen, seconds)))
     most = low if high == inf else max(low, high - 1)
     return [(errors, Cap(number / seconds, max(1.0, number), kind)) for number in {low, most}]
 
