@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import inf
@@ -13,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import trio
 
-from benchmarks.forecast._services import PATIENT, SERVICES, Planted, function_of
+from benchmarks.forecast._services import PATIENT, SERVICES, BusyError, Planted, function_of
 from tests.rehearsal.planted import in_virtual_time, operated, sampled
 from tests.support import thorough_except
 from trio_asyncio_io import FixedDelay, ordered_wait
@@ -146,6 +147,30 @@ def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
     for row in forecast.rows:
         seconds, _ = operated(service, 1_000, 1, capacity=row.capacity, timeout=60.0, retry=service.retry)
         assert row.low <= seconds <= row.high
+
+
+@pytest.mark.parametrize(("share", "seed"), [(0.01, 2), (0.02, 3), (0.05, 3)])
+def test_calls_that_are_refused_at_random_show_no_limit_and_give_no_advice(share: float, seed: int) -> None:
+    def draw(random: Random) -> tuple[float, Exception | None]:
+        return (0.004, BusyError(429)) if random.random() < share else GAMMA.draw(random)
+
+    forecast = rehearse(sampled(Planted("random", draw, retry=PATIENT), seed, 800), 1_000, capacity=[20, 100])
+    assert not forecast.is_known
+    assert any("the sample cannot tell why" in each for each in forecast.assumptions)
+    assert forecast.rows[0].refused / forecast.rows[0].calls == pytest.approx(share, abs=0.02)
+    with pytest.raises(ValueError, match="the forecast has no best setting, because the sample cannot tell"):
+        _ = forecast.best
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+def test_one_or_two_refused_calls_give_no_advice(sample: Sample, refused: int) -> None:
+    calls = [
+        replace(call, outcome="refused", error=BusyError(429)) if position < refused else call
+        for position, call in enumerate(sample.calls)
+    ]
+    forecast = rehearse(replace(sample, calls=calls), 1_000, capacity=[20, 100])
+    assert not forecast.is_known
+    assert any("the sample cannot tell why" in each for each in forecast.assumptions)
 
 
 def test_a_whole_burst_is_found_exactly() -> None:

@@ -36,7 +36,8 @@ LIKELY = 1.3  # upper limit of the rate of a bucket that was rarely full, over t
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
 PHASES = 4  # of a fixed window
 SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
-EXPLAINED = 0.05  # the share of calls that the best limit may fail to explain
+EXPLAINED = 0.15  # the share of the refused calls that the best limit may fail to explain; calls admitted are no proof
+ALMOST = 0.05  # the share of all calls that a limit may fail to explain, more than the best one, to be tried for more
 ROUNDING = 1e-6
 
 Kind: TypeAlias = Literal["bucket", "sliding", "fixed", "called"]  # called: windows that begin with a call
@@ -115,14 +116,14 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     numbers = [rates, *[list(_scale(SHORTEST, longest, STEP))] * len(levels)]
     found, fewest = list[Tried](), inf
     for seen in (first, more):
-        explained = EXPLAINED * len(seen.starts)
+        almost, refused = ALMOST * len(seen.starts), len(seen.admitted) - sum(seen.admitted)
         tried = [_searched(partial(limit, seen), each) for limit, each in zip(limits, numbers, strict=True)]
         found = [attempt for each in tried for attempts in each.values() for attempt in attempts]
         fewest = min((errors for errors, _ in found), default=inf)
-        if fewest > explained:
+        if fewest > EXPLAINED * refused:
             return []
         numbers = [
-            [number for number, attempts in each.items() if min(attempts)[0] <= fewest + explained] for each in tried
+            [number for number, attempts in each.items() if min(attempts)[0] <= fewest + almost] for each in tried
         ]
     most = fewest + SLACK * sqrt(fewest)
     caps = {cap for errors, cap in found if errors <= most and lowest <= cap.rate <= highest}

@@ -55,6 +55,10 @@ def assumptions(
 
 
 def _on_limits(service: Service, options: Options) -> list[str]:
+    if service.cap is None and service.refused:
+        sentence = f"The service refused {plural(len(service.refused), 'call')}, and the sample cannot tell why: "
+        sentence += "too few are refused, or no limit on the rate explains which. "
+        return [f"{sentence}The run is assumed to have the same share of them. Record more elements for advice."]
     if service.cap is not None and not service.is_known:
         slowest, fastest = (amount(float(f"{service.caps[end].rate:.3g}")) for end in (0, -1))
         rates = f"between {slowest} and {fastest}" if service.is_bounded else f"at least {slowest}"

@@ -106,8 +106,8 @@ class Service:
 
     @property
     def is_known(self) -> bool:
-        """Whether the caps that the sample allows are about the same."""
-        return not self.caps or self.caps[-1].rate <= ALIKE * self.caps[0].rate
+        """Whether it refused no call, or the caps that the sample allows are about the same."""
+        return self.caps[-1].rate <= ALIKE * self.caps[0].rate if self.caps else not self.refused
 
     def open(self, random: Random) -> Begin:
         """Begin a run."""
