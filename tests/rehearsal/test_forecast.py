@@ -181,6 +181,12 @@ def test_a_whole_burst_is_found_exactly() -> None:
     assert cap.rate == pytest.approx(33.0, rel=0.01)
 
 
+def test_a_sample_that_is_slower_than_the_run_says_so(sample: Sample) -> None:
+    said = "The run makes up to 1,820 calls per second, and the sample made at most 200 in one second"
+    assert any(said in each for each in rehearse(sample, 10_000, capacity=[20, 150]).assumptions)
+    assert not any("The run makes" in each for each in rehearse(sample, 10_000, capacity=20).assumptions)
+
+
 def test_servers_are_found_and_more_slots_are_not_recommended() -> None:
     forecast = rehearse(sampled(BY_NAME["35 servers"], 1), 50_000, capacity=[10, 40, 80, 150])
     assert forecast.best_row.capacity == 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import exp, inf
 
@@ -20,6 +21,7 @@ RULE_OF_THREE = 3  # with a share of 3 / n, a kind of call is missing in 5 % of 
 HEAVY_SHAPE = 0.5
 SAFE = 0.99  # of the rate, for a gate
 FEW_SLOW = 10
+FASTER = 2.0  # the calls per second of a run, over those of the sample, above which the sample has not shown much
 BUSY_PROCESS = 2_000  # calls per second, above which the time of the operator itself is not negligible
 # Shares from which on a run differs from its forecast: of times, of counts, and of all records
 TIMES, COUNTS, RECORDS = 0.05, 0.1, 0.01
@@ -33,7 +35,7 @@ def assumptions(
     said = [
         f"The sample is {sample}.",
         f"It cannot show larger loads, limits per minute or day, drift, and kinds of calls with a share below {rare}.",
-        *_on_limits(service, options),
+        *_on_limits(sample, service, rows, options),
         *_on_latency(sample, service),
         *_on_budgets(options, rows[0], elements),
     ]
@@ -54,7 +56,7 @@ def assumptions(
     return tuple(said)
 
 
-def _on_limits(service: Service, options: Options) -> list[str]:
+def _on_limits(sample: Sample, service: Service, rows: Sequence[ForecastRow], options: Options) -> list[str]:
     if service.cap is None and service.refused:
         sentence = f"The service refused {plural(len(service.refused), 'call')}, and the sample cannot tell why: "
         sentence += "too few are refused, or no limit on the rate explains which. "
@@ -79,7 +81,16 @@ def _on_limits(service: Service, options: Options) -> list[str]:
     if service.servers < inf:
         low, high = (service.servers * exp(sign * Z90 * service.servers_error) for sign in (-1, 1))
         return [f"More than {service.servers} calls at once ({low:.0f} to {high:.0f}) wait inside the service."]
-    return ["No limit of the service was seen up to this load."]
+    said = ["No limit of the service was seen up to this load."]
+    starts = [call.start for call in sample.calls]
+    most = max(bisect_left(starts, now + 1) - position for position, now in enumerate(starts))
+    quickest = max((row.calls / row.seconds for row in rows if row.seconds and row.is_tested), default=0.0)
+    if quickest > FASTER * most:
+        said.append(
+            f"The run makes up to {amount(float(f'{quickest:.3g}'))} calls per second, and the sample made at most "
+            f"{most:,} in one second: it cannot show a limit between them."
+        )
+    return said
 
 
 def _on_latency(sample: Sample, service: Service) -> list[str]:
