@@ -24,7 +24,7 @@ from statistics import StatisticsError, correlation, fmean, median
 from typing import TypeAlias
 
 from .._core.describe import describe
-from ._cap import Cap, caps_of
+from ._cap import FINE_STEP, Cap, caps_of
 from ._sample import RecordedCall, Sample
 
 __all__ = ["Answer", "Begin", "Service", "Tail", "fit", "resampled"]
@@ -188,7 +188,8 @@ def resampled(service: Service, sample: Sample, random: Random, share: float) ->
     """
     other = service
     if service.cap is not None:
-        other = replace(service, cap=service.caps[round(share * (len(service.caps) - 1))])
+        cap = service.caps[round(share * (len(service.caps) - 1))]
+        other = replace(service, cap=replace(cap, rate=cap.rate * FINE_STEP ** random.uniform(-1, 1)))
     if service.servers < inf:
         admitted = [call for call in sample.calls if call.outcome != "refused"]
         servers = max(1, round(service.servers * exp(random.gauss(0, service.servers_error))))
