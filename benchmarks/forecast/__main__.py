@@ -23,10 +23,10 @@ from ._services import HELD_OUT, Planted, function_of
 
 ELEMENTS = 4_000
 SIZES = (200, 800)
-SAMPLES, QUICK_SAMPLES = 5, 2
+SAMPLES, QUICK_SAMPLES = 2, 1
 CAPACITIES = (15, 50, 150)
 TIMEOUT = 60.0
-HEAD = ("service", "calls in the sample", "error of the time", "worst", "time", "cost", "p99", "best setting")
+HEAD = ("service", "calls in the sample", "error of the time", "worst", "width", "time", "cost", "p99", "best setting")
 NUMBERS = ("seconds", "weight", "p99")
 CANNOT_TELL = "cannot tell"  # the forecast says so of the rate
 NEAR = 1.05  # a setting is right if it is within 5 % of the best one
@@ -35,29 +35,32 @@ MARKED = re.compile(r"(<!-- forecasts -->\n).*?(<!-- end of forecasts -->)", re.
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of a service with each capacity, and forecasts of them from several samples of one size."""
+    """Forecasts of a service from several samples of one size, each with other runs, by capacity."""
 
     service: Planted
     size: int
-    runs: dict[int, dict[str, float]]
-    forecasts: list[Forecast]
+    tried: list[tuple[Forecast, dict[int, dict[str, float]]]]
 
     def line(self) -> str:
         """A line of the table."""
-        known = [forecast for forecast in self.forecasts if forecast.is_known]
-        errors = [row.seconds / self.runs[row.capacity]["seconds"] - 1 for each in known for row in each.rows]
-        pairs = [(row, self.runs[row.capacity]) for forecast in self.forecasts for row in forecast.rows]
+        known = [(forecast, runs) for forecast, runs in self.tried if forecast.is_known]
+        errors = [row.seconds / runs[row.capacity]["seconds"] - 1 for each, runs in known for row in each.rows]
+        pairs = [(row, runs[row.capacity]) for forecast, runs in self.tried for row in forecast.rows]
         inside = [fmean(_covers(row, name, run[name]) for row, run in pairs) for name in NUMBERS]
-        fastest = min(run["seconds"] for run in self.runs.values())
-        given = [forecast.best_row.capacity for forecast in known]
-        right = sum(self.runs[capacity]["seconds"] <= NEAR * fastest for capacity in given)
+        widths = [(row.high - row.low) / row.seconds for row, _ in pairs]
+        fastest = [min(run["seconds"] for run in runs.values()) for _, runs in known]
+        right = sum(
+            runs[forecast.best_row.capacity]["seconds"] <= NEAR * best
+            for (forecast, runs), best in zip(known, fastest, strict=True)
+        )
         cells = (
             f"{self.service.name}{'' if self.service.is_expected else ' *'}",
             f"{self.size}",
             f"{median(map(abs, errors)):.0%}" if known else CANNOT_TELL,
             f"{max(errors, key=abs):+.0%}" if known else "",
+            f"{median(widths):.0%}",
             *(f"{share:.0%}" for share in inside),
-            f"{right} of {len(given)}" if given else "none",
+            f"{right} of {len(known)}" if known else "none",
         )
         return f"| {' | '.join(cells)} |"
 
@@ -78,16 +81,20 @@ def main() -> None:
     lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
     print(*lines, sep="\n")
     for service in HELD_OUT:
-        runs = {capacity: numbers_of(service, capacity) for capacity in CAPACITIES}
         for size in SIZES if options.size is None else (options.size,):
-            samples = [sample_of(service, seed, size) for seed in range(QUICK_SAMPLES if options.quick else SAMPLES)]
-            forecasts = [rehearse(sample, ELEMENTS, capacity=CAPACITIES) for sample in samples]
-            lines.append(Cell(service, size, runs, forecasts).line())
+            tried = [try_of(service, seed, size) for seed in range(QUICK_SAMPLES if options.quick else SAMPLES)]
+            lines.append(Cell(service, size, tried).line())
             print(lines[-1], flush=True)
     if options.page is not None:
         table = "\n".join(lines)
         text = options.page.read_text(encoding="utf-8")
         options.page.write_text(MARKED.sub(rf"\g<1>\n{table}\n\n\2", text), encoding="utf-8")
+
+
+def try_of(service: Planted, seed: int, size: int) -> tuple[Forecast, dict[int, dict[str, float]]]:
+    """A forecast, and a run with each capacity."""
+    forecast = rehearse(sample_of(service, seed, size), ELEMENTS, capacity=CAPACITIES)
+    return forecast, {capacity: numbers_of(service, capacity, seed) for capacity in CAPACITIES}
 
 
 def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:
@@ -103,9 +110,9 @@ def sample_of(service: Planted, seed: int, size: int = 200) -> Sample:
     return sample
 
 
-def numbers_of(service: Planted, capacity: int) -> dict[str, float]:
+def numbers_of(service: Planted, capacity: int, seed: int) -> dict[str, float]:
     """A run against the service itself: a property holds the simulation to the operator on a virtual clock."""
-    run = simulate(service, ELEMENTS, Options(TIMEOUT, capacity=capacity, retry=service.retry), Random(1))
+    run = simulate(service, ELEMENTS, Options(TIMEOUT, capacity=capacity, retry=service.retry), Random(seed))
     return {"seconds": run.seconds, "weight": run.weight, "p99": run.delay(0.99)}
 
 

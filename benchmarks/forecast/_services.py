@@ -225,36 +225,42 @@ def _of(draw: Callable[[Random], float], failing: float = 0.0, hanging: float = 
     return planned
 
 
-_quick = _of(lambda random: 0.02 + random.expovariate(1 / 0.03))
-_even = _of(lambda random: random.uniform(0.05, 0.4))
-_model = _of(lambda random: random.lognormvariate(-0.3, 0.45))
-_tokens = _of(lambda random: 0.3 + 0.01 * random.randint(10, 200))
+_short = _of(lambda random: random.lognormvariate(-2.6, 0.5))
+_long = _of(lambda random: random.lognormvariate(-0.7, 0.6))
+_triangle = _of(lambda random: random.triangular(0.02, 0.5, 0.1))
+_modes = _of(lambda random: random.gammavariate(9, 0.01) if random.random() < 0.8 else random.gammavariate(16, 0.04))
+
+
+def _refusing(random: Random) -> tuple[float, Exception | None]:
+    return (0.01, BusyError(429)) if random.random() < 0.02 else _modes(random)
+
 
 # Services that were written down after the model, and that nothing was fitted to
 HELD_OUT = (
-    Planted("exponential", _quick),
-    Planted("uniform", _even),
-    Planted("lognormal", _model),
-    Planted("answers of 10 to 200 tokens", _tokens),
-    Planted("two data centers", _of(lambda random: random.gauss(0.08 if random.random() < 0.7 else 0.2, 0.01))),
-    Planted("constant", _of(lambda _: 0.15)),
-    Planted("3 % failures, retried", _of(lambda random: random.gammavariate(2, 0.06), 0.03), retry=ONCE_MORE),
-    Planted("20 % failures, retried", _of(lambda random: random.gammavariate(5, 0.03), 0.2), retry=ONCE_MORE),
-    Planted("12 servers", _quick, servers=12),
-    Planted("55 servers", _even, servers=55),
-    Planted("100 servers", _model, servers=100),
-    Planted("25 servers, 5 % failures", _of(lambda random: random.gammavariate(3, 0.05), 0.05), 25, retry=ONCE_MORE),
-    Planted("bucket 45/s of 15, no hint", _quick, rate=45.0, burst=15.0, retry=PATIENT),
-    Planted("bucket 310/s of 8, hint 0.2", _even, rate=310.0, burst=8.0, hint=0.2, retry=PATIENT),
-    Planted("bucket 90/s of 25, hint 1", _quick, rate=90.0, burst=25.0, hint=1.0, retry=PATIENT),
-    Planted("bucket 190/s of 60, hint 2", _model, rate=190.0, burst=60.0, hint=2.0, retry=PATIENT),
-    Planted("bucket 33/s of 1, hint 10", _even, rate=33.0, burst=1.0, hint=10.0, retry=PATIENT),
-    Planted("bucket 75/s of 120, hint 5", _quick, rate=75.0, burst=120.0, hint=5.0, retry=PATIENT, is_expected=False),
-    Planted("bucket 150/s of 200, hint 1", _quick, rate=150.0, burst=200.0, hint=1.0, retry=PATIENT, is_expected=False),
-    Planted("window of 30 in 0.6 s, hint 0.6", _quick, rate=50.0, window=0.6, hint=0.6, retry=PATIENT),
-    Planted("window of 80 in 2 s, hint 1", _even, rate=40.0, window=2.0, hint=1.0, retry=PATIENT),
-    Planted("sliding 25 in 0.4 s, hint 0.5", _quick, rate=62.5, window=0.4, slides=True, hint=0.5, retry=PATIENT),
-    Planted("sliding 60 in 1.5 s, hint 3", _model, rate=40.0, window=1.5, slides=True, hint=3.0, retry=PATIENT),
-    Planted("1 % hang", _of(lambda random: random.gammavariate(3, 0.05), hanging=0.01), is_expected=False),
-    Planted("heavy tail (lognormal, 1.2)", _of(lambda random: random.lognormvariate(-2.5, 1.2)), is_expected=False),
+    Planted("lognormal, short", _short),
+    Planted("lognormal, long", _long),
+    Planted("triangular", _triangle),
+    Planted("two modes", _modes),
+    Planted("5 % failures, retried", _of(lambda random: random.triangular(0.1, 0.3), 0.05), retry=ONCE_MORE),
+    Planted("12 % failures, retried", _of(lambda random: random.lognormvariate(-2, 0.4), 0.12), retry=ONCE_MORE),
+    Planted("18 servers", _short, servers=18),
+    Planted("70 servers", _long, servers=70),
+    Planted("40 servers, 4 % failures", _of(lambda random: random.gammavariate(6, 0.03), 0.04), 40, retry=ONCE_MORE),
+    Planted("bucket 60/s of 10, no hint", _triangle, rate=60.0, burst=10.0, retry=PATIENT),
+    Planted("bucket 220/s of 20, hint 0.2", _short, rate=220.0, burst=20.0, hint=0.2, retry=PATIENT),
+    Planted("bucket 110/s of 40, hint 1", _triangle, rate=110.0, burst=40.0, hint=1.0, retry=PATIENT),
+    Planted("bucket 140/s of 5, hint 2", _modes, rate=140.0, burst=5.0, hint=2.0, retry=PATIENT),
+    Planted("bucket 70/s of 3, hint 4", _long, rate=70.0, burst=3.0, hint=4.0, retry=PATIENT),
+    Planted("bucket 25/s of 1, hint 10", _short, rate=25.0, burst=1.0, hint=10.0, retry=PATIENT),
+    Planted("bucket 95/s of 100, hint 3", _short, rate=95.0, burst=100.0, hint=3.0, retry=PATIENT, is_expected=False),
+    Planted("bucket 180/s of 200, hint 1", _short, rate=180.0, burst=200.0, hint=1.0, retry=PATIENT, is_expected=False),
+    Planted("window of 40 in 0.5 s, hint 0.5", _short, rate=80.0, window=0.5, hint=0.5, retry=PATIENT),
+    Planted("window of 60 in 1 s, hint 1", _modes, rate=60.0, window=1.0, hint=1.0, retry=PATIENT),
+    Planted("window of 90 in 1.5 s, hint 4", _triangle, rate=60.0, window=1.5, hint=4.0, retry=PATIENT),
+    Planted("sliding 20 in 0.3 s, hint 0.4", _short, rate=20 / 0.3, window=0.3, slides=True, hint=0.4, retry=PATIENT),
+    Planted("sliding 50 in 1 s, hint 2", _triangle, rate=50.0, window=1.0, slides=True, hint=2.0, retry=PATIENT),
+    Planted("sliding 70 in 1 s, hint 6", _modes, rate=70.0, window=1.0, slides=True, hint=6.0, retry=PATIENT),
+    Planted("2 % refused at random", _refusing, retry=PATIENT),
+    Planted("50 % slower after 1,000 calls", _long, slows_at=1_000, is_expected=False),
+    Planted("heavy tail (Pareto, 1.6)", _of(lambda random: 0.05 * random.paretovariate(1.6)), is_expected=False),
 )
