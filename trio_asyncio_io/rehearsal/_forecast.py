@@ -31,8 +31,7 @@ EVENT_RESAMPLES, EVENT_MARGIN = 19, 0
 # In front of a known limit: the runs, at most about so many calls of each, and the half width of an interval of 90 %
 # for another run, in standard deviations (Student's distribution with 4 degrees of freedom, times sqrt(1 + 1/5))
 CAPPED_RUNS, CAPPED_CALLS, CAPPED_WIDTH = 5, 12_000, 2.34
-# The model itself is off by this share, because calls that come back together respond to small differences. Measured
-# by `benchmarks.forecast`
+# The model itself is off by about this share, because calls that come back together respond to small differences
 CAPPED_ERROR = 0.06
 # Elements that are simulated, and per slot; then the run goes on at its pace
 ELEMENTS, PER_SLOT = 5_000, 25
