@@ -100,18 +100,22 @@ def summary(cells: Sequence[Cell]) -> str:
     expected = [cell for cell in cells if cell.service.is_expected]
     errors = [abs(error) for cell in expected for error in cell.errors()]
     right, known = sum(cell.right() for cell in expected), sum(len(cell.known) for cell in expected)
+    capped = _shares([cell for cell in expected if cell.service.rate is not None])
     return (
-        f"Without the services with a star, the median error of the time is {median(errors):.0%}. The run was inside "
-        f"the interval in {_shares(expected)} of the cases for time, cost and p99; in front of a limit on the rate, in "
-        f"{_shares([cell for cell in expected if cell.service.rate is not None])}. The recommended capacity was among "
-        f"the best in {right} of {known} cases."
+        f"Without the services with a star, the median error of the time is {_percent(median(errors))}. The run was "
+        f"inside the interval in {_shares(expected)} of the cases for time, cost and p99; in front of a limit on the "
+        f"rate, in {capped}. The recommended capacity was among the best in {right} of {known} cases."
     )
 
 
 def _shares(cells: Sequence[Cell]) -> str:
     covered = [each for cell in cells for each in cell.covered()]
-    first, second, third = (f"{fmean(each[name] for each in covered):.0%}" for name in NUMBERS)
+    first, second, third = (_percent(fmean(each[name] for each in covered)) for name in NUMBERS)
     return f"{first}, {second} and {third}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _covers(row: ForecastRow, name: str, value: float) -> bool:

@@ -194,7 +194,8 @@ def test_an_open_that_fails_reaches_the_driver(numbers: DataFrame) -> None:
         async def invoke(self, id: int) -> int:  # noqa: A002 - the name of the column
             return id
 
-    assert error_lines(enriched(numbers, "ordered", Shut()))[-1] == "ConnectionError: no route to the service"
+    lines = error_lines(enriched(numbers, "ordered", Shut()))
+    assert lines[-2:] == ["ConnectionError: no route to the service", "raised by open() of Shut, before its first call"]
 
 
 @pytest.mark.thorough
