@@ -66,15 +66,21 @@ def _run(command: list[str]) -> tuple[float, Counter[str]]:
     return time.monotonic() - began, counts
 
 
-def _threads(session: int) -> Iterator[tuple[tuple[str, str], str, float]]:
-    """The threads of all processes in the session: (process, thread), its kind, and its CPU seconds."""
+def _threads(root: int) -> Iterator[tuple[tuple[str, str], str, float]]:
+    """The threads of all processes that this one has started: (process, thread), its kind, and its CPU seconds.
+
+    They are in its session, but for the service, which it starts in one of its own.
+    """
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if int(_fields(process)[3]) != session:
+            _, parent, _, session, *_ = _fields(process)
+            if root not in {int(parent), int(session)}:
                 continue
             arguments = (process / "cmdline").read_bytes().decode(errors="replace")
+            if not arguments:  # a zombie: what it has used was read before
+                continue
             for thread in (process / "task").iterdir():
-                kind = _kind_of(process, thread, arguments, is_root=int(process.name) == session)
+                kind = _kind_of(process, thread, arguments, is_root=int(process.name) == root)
                 yield (process.name, thread.name), kind, sum(map(int, _fields(thread)[11:13])) / TICKS
         except (OSError, IndexError):  # it has ended
             continue
@@ -90,7 +96,7 @@ def _kind_of(process: Path, thread: Path, arguments: str, *, is_root: bool) -> s
         return DRIVER
     if "pyspark.daemon" in arguments:
         return SPARKS_THREAD if thread.name == process.name else LOOP
-    if "java" not in arguments:
+    if "udfs.demo" in arguments:
         return SERVICE
     name = (thread / "comm").read_text()
     return COMPILER if "Compiler" in name else EXECUTOR if "Executor" in name else JVM

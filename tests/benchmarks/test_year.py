@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,12 @@ def test_the_threads_of_a_session_have_cpu_times() -> None:
     found = {thread: seconds for thread, _, seconds in _year._threads(os.getsid(0))}
     own = found[str(os.getpid()), str(os.getpid())]
     assert 0.0 < own <= sum(os.times()[:2]) + 0.1
+
+
+def test_a_process_in_a_session_of_its_own_counts_until_it_has_ended() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as process:
+        thread = str(process.pid), str(process.pid)
+        assert thread in {found for found, _, _ in _year._threads(os.getpid())}
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie, whose command nobody can read
+        assert thread not in {found for found, _, _ in _year._threads(os.getpid())}
