@@ -67,9 +67,9 @@ def _run(command: list[str]) -> tuple[float, Counter[str]]:
 
 
 def _threads(root: int) -> Iterator[tuple[tuple[str, str], str, float]]:
-    """The threads of all processes that this one has started: (process, thread), its kind, and its CPU seconds.
+    """The threads of a command's processes, each as (process, thread), its kind, and its CPU seconds.
 
-    They are in its session, but for the service, which it starts in one of its own.
+    All processes are in the session of the command, except the service, which has its own.
     """
     for process in Path("/proc").glob("[0-9]*"):
         try:

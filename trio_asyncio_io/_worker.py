@@ -112,7 +112,7 @@ class WorkerPool:
         self.flatten = invoker.flatten
         self.has_groups = scheduler.grouping.size > 0
         self.checks_results = self.retries is not None and self.retries.checks_results
-        # Whether there is more to do with a result than to complete the record with it
+        # Whether a result needs more steps than completing its record
         self.is_special = self.has_groups or self.flatten is not None or self.checks_results
         self.has_ended = False
         self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
@@ -650,7 +650,7 @@ class Worker:
 
     @property
     def has_gates(self) -> bool:
-        """Whether its calls pass gates."""
+        """Whether its calls have to pass gates."""
         return self._pool.gates is not None
 
     def deadline(self) -> float:

@@ -31,7 +31,8 @@ HEAD = ("service", "calls in the sample", "error of the time", "worst", "width",
 NUMBERS = ("seconds", "weight", "p99")
 CANNOT_TELL = "cannot tell"  # the forecast says so of the rate
 NEAR = 1.05  # a setting is right if it is within 5 % of the best one
-FEW, SOME = 1.1, 0.001 * ELEMENTS  # a setting is compared if it loses at most so many times as few records, and some
+# A setting counts only if it loses about as few records as any other: at most 1.1 times as many, and a few more
+FEW, SOME = 1.1, 0.001 * ELEMENTS
 MARKED = re.compile(r"(<!-- forecasts -->\n).*?(<!-- end of forecasts -->)", re.DOTALL)
 
 
@@ -50,7 +51,7 @@ class Cell:
         return [each for each in self.forecasts if each.is_known]
 
     def errors(self) -> list[float]:
-        """Of the time, of the forecasts that know the rate: for each capacity, against the run of the same number."""
+        """The relative errors of the forecast times, for each capacity, without forecasts that do not know the rate."""
         known = [(each, position) for position, each in enumerate(self.forecasts) if each.is_known]
         return [row.seconds / self._run(row, at)["seconds"] - 1 for each, at in known for row in each.rows]
 
@@ -96,7 +97,7 @@ class Cell:
 
 
 def summary(cells: Sequence[Cell]) -> str:
-    """What the table shows, without the services that such samples cannot show."""
+    """The results of all services without a star, in three sentences."""
     expected = [cell for cell in cells if cell.service.is_expected]
     errors = [abs(error) for cell in expected for error in cell.errors()]
     right, known = sum(cell.right() for cell in expected), sum(len(cell.known) for cell in expected)

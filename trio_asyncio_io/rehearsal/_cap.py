@@ -36,8 +36,10 @@ LIKELY = 1.3  # upper limit of the rate of a bucket that was rarely full, over t
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
 PHASES = 4  # of a fixed window
 SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
-EXPLAINED = 0.15  # the share of the refused calls that the best limit may fail to explain; calls admitted are no proof
-ALMOST = 0.05  # the share of all calls that a limit may fail to explain, more than the best one, to be tried for more
+# The share of the refused calls that the best limit may leave unexplained. Admitted calls prove nothing
+EXPLAINED = 0.15
+# A limit is searched further if it leaves at most this share of all calls unexplained, beyond those of the best limit
+ALMOST = 0.05
 ROUNDING = 1e-6
 
 Kind: TypeAlias = Literal["bucket", "sliding", "fixed", "called"]  # called: windows that begin with a call

@@ -28,8 +28,9 @@ __all__ = ["Forecast", "rehearse"]
 # An interval of 90 % is from the second smallest to the second largest of 39 resamples, or of all 19
 RESAMPLES, MARGIN = 39, 1
 EVENT_RESAMPLES, EVENT_MARGIN = 19, 0
-# In front of a known limit: the runs, at most about so many calls of each, and the half width of an interval of 90 %
-# for another run, in standard deviations (Student's distribution with 4 degrees of freedom, times sqrt(1 + 1/5))
+# For a service with a known limit: the number of simulated runs, and about how many calls each run makes at most. The
+# interval of 90 % for another run has this half width, in standard deviations: Student's t with 4 degrees of freedom,
+# times sqrt(1 + 1/5)
 CAPPED_RUNS, CAPPED_CALLS, CAPPED_WIDTH = 5, 12_000, 2.34
 # The model itself is off by about this share, because calls that come back together respond to small differences
 CAPPED_ERROR = 0.06
@@ -277,7 +278,8 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         most = CAPPED_CALLS if is_capped else MOST_CALLS
         few, longer = (_at_most(limit, each, trial) for limit, each in ((FEW_CALLS, few), (most, longer)))
     if is_capped:
-        return _capped_row(sample, [service, *others[2:EVENT_RESAMPLES:CAPPED_RUNS]], elements, longer, options)
+        spread = others[2:EVENT_RESAMPLES:CAPPED_RUNS]  # four, from the lowest limit to the highest
+        return _capped_row(sample, [service, *spread], elements, longer, options)
     numbers = _numbers(simulate(service, longer, options, Random(SEED), weights=service.weights), elements)
     shorter = [
         _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), elements)
@@ -296,7 +298,7 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
 
 
 def _capped_row(sample: Sample, services: Sequence[Service], elements: int, few: int, options: Options) -> ForecastRow:
-    """The forecast in front of a known limit.
+    """The forecast for a service whose limit is known.
 
     It is a matter of luck which calls are refused, and those that are come back together. Only long runs show what this
     means for the time and the delays, so any of a few long runs may be the real one.

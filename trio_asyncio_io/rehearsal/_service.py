@@ -106,7 +106,7 @@ class Service:
 
     @property
     def is_known(self) -> bool:
-        """Whether it refused no call, or the caps that the sample allows are about the same."""
+        """Whether no call was refused, or all caps that fit the sample have about the same rate."""
         return self.caps[-1].rate <= ALIKE * self.caps[0].rate if self.caps else not self.refused
 
     def open(self, random: Random) -> Begin:
