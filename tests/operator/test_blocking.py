@@ -34,7 +34,10 @@ class Reports(logging.Handler):
 
 
 class Steps:
-    """Lets a function block the loop until the watch has taken exactly one sample of it."""
+    """Lets a function block the loop until the watch has taken exactly one sample of it.
+
+    Each sample counts for a whole interval, however much CPU time the machine gave to the thread.
+    """
 
     def __init__(self) -> None:
         self._frames_of = BlockedLoop.user_frames
@@ -79,6 +82,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
         return made.sample(watch)
 
     monkeypatch.setattr(BlockedLoop, "user_frames", sample)
+    monkeypatch.setattr(_CpuTime, "seconds", lambda _, interval: interval)
     yield made
     made.end()
 
@@ -276,12 +280,11 @@ def file_with(path: Path, text: str) -> Path:
     return path
 
 
-def test_time_without_a_cpu_does_not_count(reports: Reports, steps: Steps, tmp_path: Path) -> None:
+def test_time_without_a_cpu_does_not_count(reports: Reports, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """The function is the same in all samples, because the machine is busy."""
+    monkeypatch.setattr(_CpuTime, "seconds", lambda _, interval: 0.0)
 
-    async def compute(watch: BlockedLoop) -> None:
-        watch._cpu._statistics = file_with(tmp_path / "schedstat", "5000000 90000000 7")
-        watch._cpu._status = file_with(tmp_path / "stat", "12 (a) thread) R 1 2 3")
+    async def compute(_: BlockedLoop) -> None:
         for _ in range(3 * SAMPLES):
             steps.step()
 
@@ -303,7 +306,7 @@ def test_a_thread_that_is_ready_has_its_cpu_time_counted(
     ran: float, state: str, expected: float, tmp_path: Path
 ) -> None:
     thread = _CpuTime(threading.get_native_id())
-    thread._status = file_with(tmp_path / "stat", f"12 (name) {state} 1")
+    thread._status = file_with(tmp_path / "stat", f"12 (a) name) {state} 1")
     thread._statistics = file_with(tmp_path / "schedstat", "7000000000 0 1")
     thread.seconds(0.02)
     file_with(tmp_path / "schedstat", f"{7_000_000_000 + round(ran * 1e9)} 0 1")
