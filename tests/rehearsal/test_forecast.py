@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 from math import inf
 from random import Random
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -136,6 +136,23 @@ def test_a_window_is_simulated_as_a_window(kind: Kind, slides: bool) -> None:
         now += random.expovariate(120.0)
 
 
+@pytest.mark.parametrize(
+    ("number", "seconds", "hint"), [(90, 1.5, 4.0), (37, 0.73, 0.9)], ids=["a round length", "another length"]
+)
+def test_a_fixed_window_is_found_in_a_sample_over_many_windows(number: int, seconds: float, hint: float) -> None:
+    service = Planted("capped", GAMMA.draw, rate=number / seconds, window=seconds, hint=hint, retry=PATIENT)
+    function = function_of(service, Random(3))
+
+    async def main() -> Sample:
+        await trio.sleep(0.3)  # into a window
+        return await record(range(10**6), function, 800, timeout=60.0, retry=service.retry)
+
+    cap = fit(in_virtual_time(main)).cap
+    assert cap is not None
+    assert (cap.kind, cap.burst) == ("fixed", number)
+    assert cap.rate == pytest.approx(service.rate, rel=0.01)
+
+
 def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
     service = Planted("capped", GAMMA.draw, rate=700.0, burst=50.0, hint=3.0, retry=PATIENT)
     forecast = rehearse(sampled(service, 1), 1_000, capacity=[20, 100])
@@ -191,6 +208,12 @@ def test_servers_are_found_and_more_slots_are_not_recommended() -> None:
     forecast = rehearse(sampled(BY_NAME["35 servers"], 1), 50_000, capacity=[10, 40, 80, 150])
     assert forecast.best_row.capacity == 40
     assert any("calls at once" in each and "wait inside the service" in each for each in forecast.assumptions)
+
+
+def test_the_number_of_servers_has_no_bias() -> None:
+    service = Planted("served", GAMMA.draw, servers=18)
+    found = [fit(sampled(service, seed, 800)).servers for seed in range(10)]
+    assert fmean(found) == pytest.approx(18, rel=0.02)
 
 
 @pytest.mark.parametrize(

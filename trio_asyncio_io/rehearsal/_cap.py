@@ -34,7 +34,7 @@ STEP, FINE_STEP = 1.06, 1.006  # of the scales of rates and windows: of all, and
 FINE = 3  # so many best ones
 LIKELY = 1.3  # upper limit of the rate of a bucket that was rarely full, over the rate of its admitted calls
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
-PHASES = 4  # of a fixed window
+TENTHS = 30  # up to so many tenths of a second, each is tried as the length of a fixed window; then each second
 SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
 # The share of the refused calls that the best limit may leave unexplained. Admitted calls prove nothing
 EXPLAINED = 0.15
@@ -111,11 +111,15 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     first = _Seen.of(calls[: max(FIRST_CALLS, first_refused + FIRST_CALLS // 2)])
     more = _Seen.of(calls[: max(MOST_CALLS, len(first.starts))])
     longest = min(len(first.starts) / lowest, LONGEST * (first.starts[-1] - first.starts[0]))
-    levels: list[tuple[Kind, Levels]] = [("sliding", _sliding), ("called", _fixed)]
-    levels.extend(("fixed", partial(_fixed, begin=begin)) for begin in first.begins())
-    limits: list[Limit] = [_bucket, *(partial(_window, *each) for each in levels)]
+    limits: list[Limit] = [
+        _bucket,
+        partial(_window, "sliding", _sliding),
+        partial(_window, "called", _called),
+        partial(_window, "fixed", _fixed),
+    ]
     rates = [*_scale(lowest, highest, STEP), *first.likely_rates()]
-    numbers = [rates, *[list(_scale(SHORTEST, longest, STEP))] * len(levels)]
+    lengths = list(_scale(SHORTEST, longest, STEP))
+    numbers = [rates, lengths, lengths, [*lengths, *_round(longest)]]
     found, fewest = list[Tried](), inf
     for seen in (first, more):
         almost, refused = ALMOST * len(seen.starts), len(seen.admitted) - sum(seen.admitted)
@@ -159,11 +163,23 @@ class _Seen:
         near = [(slice(*each), counts[each, True], counts[each, False]) for each in dict.fromkeys(ends)]
         return cls(starts, admitted, near)
 
-    def begins(self) -> list[float]:
-        """Instants at which a window may have begun: of admitted calls that follow a refused one closely."""
+    def begin(self, seconds: float) -> float:
+        """When fixed windows of a length begin: where most of the steps from a refused to an admitted call agree."""
         calls = zip(self.starts, self.admitted, strict=True)
-        edges = [(now - before, now) for (before, was), (now, is_in) in pairwise(calls) if is_in and not was]
-        return [now for _, now in sorted(edges)[:PHASES]]
+        steps = ((before, now) for (before, was), (now, is_in) in pairwise(calls) if is_in and not was)
+        changes: list[tuple[float, int]] = []
+        for before, now in steps:
+            low, high = before % seconds, now % seconds
+            if now - before < seconds:
+                changes.extend([(low, 1), (high, -1)] if low < high else [(0.0, 1), (high, -1), (low, 1)])
+        changes.sort()
+        most = agree = 0
+        begin = 0.0
+        for (low, change), (high, _) in pairwise([*changes, (seconds, 0)]):
+            agree += change
+            if agree > most:
+                most, begin = agree, (low + high) / 2
+        return begin
 
     def likely_rates(self) -> Iterator[float]:
         """Rates near that of the admitted calls while some were refused: a token bucket that was rarely full."""
@@ -218,6 +234,14 @@ def _scale(low: float, high: float, step: float) -> Iterator[float]:
         low *= step
 
 
+def _round(longest: float) -> Iterator[float]:
+    """Round lengths of windows: tenths of a second, then seconds."""
+    tenths = 1
+    while tenths / 10 <= longest:
+        yield tenths / 10
+        tenths += 1 if tenths < TENTHS else 10
+
+
 def _bucket(seen: _Seen, rate: float) -> list[Tried]:
     order = seen.ordered(_missing(seen, rate))
     errors, low, high = seen.threshold(order)
@@ -255,8 +279,8 @@ def _sliding(seen: _Seen, seconds: float) -> list[float]:
     return levels
 
 
-def _fixed(seen: _Seen, seconds: float, begin: float | None = None) -> list[float]:
-    """The calls of the present window. It began at a multiple of its length from `begin`, or else with a call."""
+def _called(seen: _Seen, seconds: float, begin: float | None = None) -> list[float]:
+    """The calls of the present window. It began with a call, or else at a multiple of its length from `begin`."""
     levels, number, end = [], 0.0, -inf
     for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
         if now >= end - ROUNDING:
@@ -265,6 +289,11 @@ def _fixed(seen: _Seen, seconds: float, begin: float | None = None) -> list[floa
         levels.append(number + 1)
         number += is_admitted
     return levels
+
+
+def _fixed(seen: _Seen, seconds: float) -> list[float]:
+    """The calls of the present window, of which each began when the one before had ended."""
+    return _called(seen, seconds, seen.begin(seconds))
 
 
 def _end_of_window(now: float, seconds: float, begin: float | None) -> float:

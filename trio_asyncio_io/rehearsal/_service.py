@@ -261,16 +261,20 @@ def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
         except StatisticsError:  # all loads or all times are equal, or there is only one
             return 0.0
 
-    def crossing(level: float) -> int:
+    def crossing(level: float) -> float:
+        """Where the dependence reaches a level, between two numbers of servers."""
         low, high = 1, max(call.load for call in calls)
         while low < high:  # the dependence rises with the number of servers
             middle = (low + high) // 2
             low, high = (middle + 1, high) if dependence(middle) < level else (low, middle)
-        return low
+        if low == 1 or (above := dependence(low)) <= level:
+            return low
+        below = dependence(low - 1)
+        return low - (above - level) / (above - below)
 
     if dependence(inf) < SIGNIFICANT:
         return None
-    return crossing(0.0), max(0.01, (log(crossing(1.0)) - log(crossing(-1.0))) / 2)
+    return round(crossing(0.0)), max(0.01, (log(crossing(1.0)) - log(crossing(-1.0))) / 2)
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
