@@ -7,7 +7,7 @@ python := ".venv/bin/python"
 # Includes the scripts of docs/examples and their output
 cog := python + " -m cogapp -I .ci -p 'from pages import example'"
 # Tests that share a JVM or a server run in the same process: see tests/scheduling.py
-parallel := "-n 2"
+parallel := "-n 3"
 documents := `grep -rl --include='*.md' '<!-- \[\[\[cog ' README.md docs | sort | tr '
 ' ' '`
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -57,6 +58,7 @@ def lines_in_gates(gate: Callable[[], gates.Gate | None], elements: int = 1_000)
             async for _ in results:
                 pass
 
+    gc.collect()  # otherwise, what earlier operators left could be finalized meanwhile, and be counted
     before = sys.gettrace()
     sys.settrace(trace)
     try:

@@ -166,12 +166,14 @@ def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
         assert row.low <= seconds <= row.high
 
 
-@pytest.mark.parametrize(("share", "seed"), [(0.01, 2), (0.02, 3), (0.05, 3)])
-def test_calls_that_are_refused_at_random_show_no_limit_and_give_no_advice(share: float, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("share", "seed", "size"), [(0.01, 2, 800), (0.02, 3, 800), (0.05, 3, 800), (0.02, 2, 200), (0.03, 10, 200)]
+)
+def test_calls_that_are_refused_at_random_show_no_limit_and_give_no_advice(share: float, seed: int, size: int) -> None:
     def draw(random: Random) -> tuple[float, Exception | None]:
         return (0.004, BusyError(429)) if random.random() < share else GAMMA.draw(random)
 
-    forecast = rehearse(sampled(Planted("random", draw, retry=PATIENT), seed, 800), 1_000, capacity=[20, 100])
+    forecast = rehearse(sampled(Planted("random", draw, retry=PATIENT), seed, size), 1_000, capacity=[20, 100])
     assert not forecast.is_known
     assert any("the sample cannot tell why" in each for each in forecast.assumptions)
     assert forecast.rows[0].refused / forecast.rows[0].calls == pytest.approx(share, abs=0.02)

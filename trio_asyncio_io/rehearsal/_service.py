@@ -32,7 +32,7 @@ __all__ = ["Answer", "Begin", "Service", "Tail", "fit", "resampled"]
 Answer: TypeAlias = tuple[float, RecordedCall]  # a call's seconds, and the call of the sample that it is like
 Begin: TypeAlias = Callable[[float, float], Answer]  # the instants at which a call starts, and is cut -> its answer
 
-MIN_REFUSALS = 3
+MIN_REFUSALS = 12  # that some limit or other explains fewer may be chance
 ALIKE = 1.2  # rates whose highest and lowest differ by this factor at most are one rate
 # The rates to look between: parts of what was admitted per second, and multiples of what the tested load can need
 LOW_RATES, HIGH_RATES = 0.1, 2.0
