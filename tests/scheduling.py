@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 __all__ = ["LONGEST", "GroupScheduling", "group_of", "sort_by_length"]
 
 # The groups that take longest, in the order in which they start. Spark's tests are two groups of about one length, so
-# that each of two processes has a JVM from the start
+# that two of the processes have a JVM from the start
 LONGEST = (
     "tests/real/spark a-l",
     "tests/real/spark m-z",
