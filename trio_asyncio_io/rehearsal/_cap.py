@@ -34,7 +34,7 @@ STEP, FINE_STEP = 1.06, 1.006  # of the scales of rates and windows: of all, and
 FINE = 3  # so many best ones
 LIKELY = 1.3  # upper limit of the rate of a bucket that was rarely full, over the rate of its admitted calls
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
-TENTHS = 30  # up to so many tenths of a second, each is tried as the length of a fixed window; then each second
+TENTHS = 30  # round lengths of fixed windows: tenths of a second up to this number, then seconds
 SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
 # The share of the refused calls that the best limit may leave unexplained. Admitted calls prove nothing
 EXPLAINED = 0.15
@@ -292,7 +292,7 @@ def _called(seen: _Seen, seconds: float, begin: float | None = None) -> list[flo
 
 
 def _fixed(seen: _Seen, seconds: float) -> list[float]:
-    """The calls of the present window, of which each began when the one before had ended."""
+    """The calls of the present window. Windows follow one another without a gap."""
     return _called(seen, seconds, seen.begin(seconds))
 
 
