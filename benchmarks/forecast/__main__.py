@@ -7,11 +7,13 @@ import textwrap
 import warnings
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
-from typing import Any
+from typing import Any, TypeAlias
 
 import trio
 from trio.testing import MockClock
@@ -24,7 +26,7 @@ from ._services import HELD_OUT, Planted, function_of
 
 ELEMENTS = 4_000
 SIZES = (200, 800)
-SAMPLES, QUICK_SAMPLES = 5, 1
+SAMPLES, QUICK_SAMPLES = 20, 1
 CAPACITIES = (15, 50, 150)
 TIMEOUT = 60.0
 HEAD = ("service", "calls in the sample", "error of the time", "worst", "width", "time", "cost", "p99", "best setting")
@@ -33,6 +35,7 @@ CANNOT_TELL = "cannot tell"  # the forecast says so of the rate
 NEAR = 1.05  # a setting is right if it is within 5 % of the best one
 # A setting counts only if it loses about as few records as any other: at most 1.1 times as many, and a few more
 FEW, SOME = 1.1, 0.001 * ELEMENTS
+Runs: TypeAlias = dict[int, list[dict[str, float]]]  # by capacity
 MARKED = re.compile(r"(<!-- forecasts -->\n).*?(<!-- end of forecasts -->)", re.DOTALL)
 
 
@@ -43,7 +46,7 @@ class Cell:
     service: Planted
     size: int
     forecasts: list[Forecast]
-    runs: dict[int, list[dict[str, float]]]
+    runs: Runs
 
     @property
     def known(self) -> list[Forecast]:
@@ -131,23 +134,33 @@ def main() -> None:
     parser.add_argument("--size", type=int, choices=SIZES, help="only samples of this size")
     parser.add_argument("--page", type=Path, help="a page whose marked table is replaced")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", UserWarning)  # of samples that have not reached their load
     head = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}"
     print(head)
     cells: list[Cell] = []
-    number = QUICK_SAMPLES if options.quick else SAMPLES
-    for service in HELD_OUT:
-        runs = {capacity: [numbers_of(service, capacity, seed) for seed in range(number)] for capacity in CAPACITIES}
-        for size in SIZES if options.size is None else (options.size,):
-            samples = [sample_of(service, seed, size) for seed in range(number)]
-            cells.append(Cell(service, size, [rehearse(each, ELEMENTS, capacity=CAPACITIES) for each in samples], runs))
-            print(cells[-1].line(), flush=True)
+    sizes = SIZES if options.size is None else (options.size,)
+    evaluate = partial(evaluated, sizes=sizes, number=QUICK_SAMPLES if options.quick else SAMPLES)
+    no_warnings = ("ignore", UserWarning)  # of samples that have not reached their load
+    with ProcessPoolExecutor(initializer=warnings.simplefilter, initargs=no_warnings) as processes:
+        for service, (runs, forecasts) in zip(HELD_OUT, processes.map(evaluate, range(len(HELD_OUT))), strict=True):
+            cells.extend(Cell(service, size, forecasts[size], runs) for size in sizes)
+            print(*(cell.line() for cell in cells[-len(sizes) :]), sep="\n", flush=True)
     print(f"\n{summary(cells)}")
     if options.page is not None:
         table = "\n".join([head, *(cell.line() for cell in cells)])
         text = options.page.read_text(encoding="utf-8")
         shown = rf"\g<1>\n{table}\n\n{textwrap.fill(summary(cells), 120)}\n\n\2"
         options.page.write_text(MARKED.sub(shown, text), encoding="utf-8")
+
+
+def evaluated(position: int, *, sizes: Sequence[int], number: int) -> tuple[Runs, dict[int, list[Forecast]]]:
+    """Runs of the service at this position, and forecasts from samples of each size."""
+    service = HELD_OUT[position]
+    runs = {capacity: [numbers_of(service, capacity, seed) for seed in range(number)] for capacity in CAPACITIES}
+    forecasts = {
+        size: [rehearse(sample_of(service, seed, size), ELEMENTS, capacity=CAPACITIES) for seed in range(number)]
+        for size in sizes
+    }
+    return runs, forecasts
 
 
 def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:
