@@ -26,7 +26,7 @@ from ._services import HELD_OUT, Planted, function_of
 
 ELEMENTS = 4_000
 SIZES = (200, 800)
-SAMPLES, QUICK_SAMPLES = 20, 1
+SAMPLES = 20
 CAPACITIES = (15, 50, 150)
 TIMEOUT = 60.0
 HEAD = ("service", "calls in the sample", "error of the time", "worst", "width", "time", "cost", "p99", "best setting")
@@ -130,7 +130,7 @@ def _covers(row: ForecastRow, name: str, value: float) -> bool:
 def main() -> None:
     """Compare forecasts with runs, print the table and write it into a page."""
     parser = ArgumentParser("python -m benchmarks.forecast", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help=f"take {QUICK_SAMPLES} samples instead of {SAMPLES}")
+    parser.add_argument("--samples", type=int, default=SAMPLES, help=f"of each size and service (default: {SAMPLES})")
     parser.add_argument("--size", type=int, choices=SIZES, help="only samples of this size")
     parser.add_argument("--page", type=Path, help="a page whose marked table is replaced")
     options = parser.parse_args()
@@ -138,7 +138,7 @@ def main() -> None:
     print(head)
     cells: list[Cell] = []
     sizes = SIZES if options.size is None else (options.size,)
-    evaluate = partial(evaluated, sizes=sizes, number=QUICK_SAMPLES if options.quick else SAMPLES)
+    evaluate = partial(evaluated, sizes=sizes, number=options.samples)
     no_warnings = ("ignore", UserWarning)  # of samples that have not reached their load
     with ProcessPoolExecutor(initializer=warnings.simplefilter, initargs=no_warnings) as processes:
         for service, (runs, forecasts) in zip(HELD_OUT, processes.map(evaluate, range(len(HELD_OUT))), strict=True):
