@@ -83,6 +83,13 @@ def test_on_a_busy_machine_more_capacity_is_not_advised(limit: str) -> None:
     assert said.sentences[-1] == "The tasks waited for a processor of their machine 50% of the time."
 
 
+@pytest.mark.parametrize(("limit", "found"), [("capacity", "capacity"), ("service", "service"), ("consumer", "cpu")])
+def test_a_wait_of_sparks_thread_limits_only_what_it_is_part_of(limit: str, found: str) -> None:
+    """At the start of a worker it imports pandas, which delays no call."""
+    slow = job(task(0, 50, first=True, spark_processor=20), task(0, 50, first=True, spark_processor=20))
+    assert slow.applied_to(verdict(limit)).limit == found
+
+
 @pytest.mark.parametrize("limit", ["gate", "blocking", "key", "timeouts", "retries"])
 def test_a_busy_machine_hides_no_other_cause(limit: str) -> None:
     """Such as a function that blocks the event loop: its calls run one after another on any machine."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
@@ -22,6 +21,8 @@ PROCESSOR = (
 )
 # What the verdicts with these limits advise, such as more capacity, does not help while threads wait for a processor
 BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"})
+# The limits that Spark's threads are part of
+BEHIND_SPARK = frozenset({"source", "consumer"})
 
 # With more tasks per worker, fewer are better
 TASKS_PER_WORKER = 2
@@ -41,7 +42,8 @@ class TaskTimes:
         start: The part of it before a task could accept its first row, such as to open the function.
         tail: The part of it in which fewer rows were left in a task than half of its slots.
         gap: The time between two tasks of one worker.
-        processor: How long the threads of the tasks were ready to run while the processors did something else.
+        processor: How long the loops' threads were ready to run while the processors did something else.
+        spark_processor: The same of Spark's threads, which convert rows.
     """
 
     tasks: int = 0
@@ -54,6 +56,7 @@ class TaskTimes:
     tail: float = 0.0
     gap: float = 0.0
     processor: float = 0.0
+    spark_processor: float = 0.0
 
     def __add__(self, other: TaskTimes) -> TaskTimes:
         names = [each.name for each in fields(self)]
@@ -67,13 +70,17 @@ class TaskTimes:
         whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
         if verdict.limit == "unknown" or whole <= 0 or not self.tasks:
             return verdict
-        is_busy = self.processor >= PROCESSOR_IS_BUSY * self.seconds > 0
-        sentences = (*verdict.sentences, *self._sentences(whole, is_busy=is_busy))
+        waited = self.processor + (self.spark_processor if verdict.limit in BEHIND_SPARK else 0.0)
+        is_busy = waited >= PROCESSOR_IS_BUSY * self.seconds > 0
+        sentences = (*verdict.sentences, self._parts(whole))
+        if is_busy:
+            share = min(1.0, waited / self.seconds)
+            sentences = (*sentences, f"The tasks waited for a processor of their machine {share:.0%} of the time.")
         if is_busy and verdict.limit in BEHIND_PROCESSOR:
             return Verdict("cpu", PROCESSOR, sentences)
         return Verdict(verdict.limit, f"{verdict.advice} {self._advice(whole)}".rstrip(), sentences)
 
-    def _sentences(self, whole: float, *, is_busy: bool) -> Iterator[str]:
+    def _parts(self, whole: float) -> str:
         parts = {
             "starts of tasks": self.start,
             "work": self.seconds - self.start - self.tail,
@@ -83,10 +90,7 @@ class TaskTimes:
         }
         shares = ", ".join(f"{name} {max(0.0, seconds) / whole:.0%}" for name, seconds in parts.items())
         tasks, workers = plural(self.tasks, "task"), plural(self.workers, "worker")
-        yield f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."
-        if is_busy:
-            share = min(1.0, self.processor / self.seconds)
-            yield f"The tasks waited for a processor of their machine {share:.0%} of the time."
+        return f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."
 
     def _advice(self, whole: float) -> str:
         lost = self.start + self.tail + self.gap

@@ -32,12 +32,13 @@ class TaskClock:
         self._gap = 0.0 if self._is_first else max(0.0, self._began - ended)
         self._start: float | None = None
         self._drain: Drain | None = None
-        self._threads = [_Thread()]
+        self._spark_thread = _Thread()
+        self._loop_thread: _Thread | None = None
 
     def accept_rows(self) -> None:
         """The operator can accept the first row."""
         self._start = time.time() - self._began
-        self._threads.append(_Thread())
+        self._loop_thread = _Thread()
 
     def drain(self, left: Callable[[], int], slots: int) -> None:
         """The input has ended.
@@ -67,7 +68,8 @@ class TaskClock:
             start=now - self._began if self._start is None else self._start,
             tail=0.0 if self._drain is None else self._drain.seconds(),
             gap=self._gap,
-            processor=sum(thread.waited() for thread in self._threads),
+            processor=0.0 if self._loop_thread is None else self._loop_thread.waited(),
+            spark_processor=self._spark_thread.waited(),
         )
 
 
