@@ -153,7 +153,7 @@ def main() -> None:
 
 
 def evaluated(position: int, *, sizes: Sequence[int], number: int) -> tuple[Runs, dict[int, list[Forecast]]]:
-    """Runs of the service at this position, and forecasts from samples of each size."""
+    """The runs of the service at this position, and the forecasts from its samples, by size."""
     service = HELD_OUT[position]
     runs = {capacity: [numbers_of(service, capacity, seed) for seed in range(number)] for capacity in CAPACITIES}
     forecasts = {

@@ -84,8 +84,8 @@ def test_on_a_busy_machine_more_capacity_is_not_advised(limit: str) -> None:
 
 
 @pytest.mark.parametrize(("limit", "found"), [("capacity", "capacity"), ("service", "service"), ("consumer", "cpu")])
-def test_a_wait_of_sparks_thread_limits_only_what_it_is_part_of(limit: str, found: str) -> None:
-    """At the start of a worker it imports pandas, which delays no call."""
+def test_a_wait_of_sparks_thread_counts_only_if_source_or_consumer_are_the_limit(limit: str, found: str) -> None:
+    """Spark's thread imports pandas when a worker starts, which delays no call."""
     slow = job(task(0, 50, first=True, spark_processor=20), task(0, 50, first=True, spark_processor=20))
     assert slow.applied_to(verdict(limit)).limit == found
 

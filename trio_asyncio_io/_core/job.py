@@ -21,7 +21,7 @@ PROCESSOR = (
 )
 # What the verdicts with these limits advise, such as more capacity, does not help while threads wait for a processor
 BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"})
-# The limits that Spark's threads are part of
+# If one of these is the limit, Spark's threads may be the cause
 BEHIND_SPARK = frozenset({"source", "consumer"})
 
 # With more tasks per worker, fewer are better
