@@ -20,7 +20,7 @@ from trio.lowlevel import RunVar, enable_ki_protection
 
 from ._calls import WeighedCall, present_call
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
-from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, identity_of
+from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, expired, identity_of
 from ._core.queue import Entry
 from ._errors import outcome_for
 
@@ -367,8 +367,7 @@ class Gates:
 
     def expired(self, entry: Entry) -> None:
         """The deadline of a record has expired during a call."""
-        outcome = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
-        self._end(self._failing(entry), repeat(outcome))
+        self._end(self._failing(entry), repeat(expired()))
 
     def failed(self, entry: Entry, error: Exception) -> Exception:
         """A call has raised this error. Returns why the attempt failed: the error, or the exception of a `classify`."""

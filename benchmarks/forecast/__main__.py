@@ -134,6 +134,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, choices=SIZES, help="only samples of this size")
     parser.add_argument("--page", type=Path, help="a page whose marked table is replaced")
     options = parser.parse_args()
+    if options.samples < 1:
+        parser.error(f"--samples must be at least 1, got {options.samples}")
     head = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}"
     print(head)
     cells: list[Cell] = []

@@ -77,8 +77,8 @@ PLAIN = [
     for name in SCRIPTS
     if not is_local_spark(name) and name not in {*WITH_POSTGRES, *WITH_PAID, "spark_connect.py"}
 ]
-# How the names begin that `just test` runs, too: those that a newcomer sees first
-FIRST = ("readme", "index", "start", "stop")
+# How the names begin that `just test` runs, too: those that a newcomer sees first, and one whose output is a forecast
+FIRST = ("readme", "index", "start", "stop", "rehearse")
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 
 

@@ -375,6 +375,16 @@ def test_a_long_call_of_the_forecast_is_never_longer_than_the_timeout_of_the_sam
     assert max(times) == 5.0
 
 
+def test_the_mean_latency_of_the_forecast_is_that_of_the_sample() -> None:
+    def draw(random: Random) -> tuple[float, None]:
+        return (random.uniform(0.3, 0.6) if random.random() < 0.3 else random.lognormvariate(-3, 0.3)), None
+
+    service = fit(sampled(Planted("slow calls with an upper limit", draw), 1))
+    begin = service.open(Random(1))
+    mean = fmean(seconds for seconds, _ in service.admitted)
+    assert fmean(begin(0.0, inf)[0] for _ in range(100_000)) == pytest.approx(mean, rel=0.01)
+
+
 def test_a_gate_with_weights_limits_the_weights_of_the_sample() -> None:
     taken = sampled(EVENLY, 1, weight=lambda number: 1.0 + number % 2)
     row = rehearse(taken, 2_000, capacity=100, gate=RateLimit(150.0, weight=lambda _: 1.0)).rows[0]

@@ -25,6 +25,7 @@ __all__ = [
     "RefusedError",
     "as_gates",
     "as_outcome",
+    "expired",
     "identity_of",
 ]
 
@@ -56,6 +57,11 @@ CANCELLED = Outcome("cancelled")
 CURRENT_CALL: ContextVar[Any] = ContextVar("trio_asyncio_io_current_call", default=None)
 
 Classify: TypeAlias = Callable[[Exception], Outcome | OutcomeKind]
+
+
+def expired() -> Outcome:
+    """The outcome of a call during which the deadline of its record has expired."""
+    return Outcome("overload", error=TimeoutError("the deadline of an element expired"))
 
 
 def as_outcome(value: object, error: Exception) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, hypot, inf, log
+from math import ceil, exp, hypot, inf, log
 from random import Random
 from statistics import fmean, median, stdev
 from typing import Any, Literal
@@ -28,18 +28,17 @@ __all__ = ["Forecast", "rehearse"]
 # An interval of 90 % is from the second smallest to the second largest of 39 resamples, or of all 19
 RESAMPLES, MARGIN = 39, 1
 EVENT_RESAMPLES, EVENT_MARGIN = 19, 0
-# For a service with a known limit: the number of simulated runs, and about how many calls each run makes at most. The
-# interval of 90 % for another run has this half width, in standard deviations: Student's t with 4 degrees of freedom,
-# times sqrt(1 + 1/5)
-CAPPED_RUNS, CAPPED_CALLS, CAPPED_WIDTH = 5, 12_000, 2.34
+# For a service with a known limit: the number of simulated runs. The interval of 90 % for another run has this half
+# width, in standard deviations: Student's t with 4 degrees of freedom, times sqrt(1 + 1/5)
+CAPPED_RUNS, CAPPED_WIDTH = 5, 2.34
 # The model itself is off by about this share, because calls that come back together respond to small differences
 CAPPED_ERROR = 0.06
 # Elements that are simulated, and per slot; then the run goes on at its pace
 ELEMENTS, PER_SLOT = 5_000, 25
 EVENT_ELEMENTS, EVENT_PER_SLOT = 1_000, 8
 ADAPTIVE_ELEMENTS = 4_000  # an adaptive capacity takes a while to find its level
-FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of the first one, if calls are retried again and again
-# The fitted service runs longer than the others, so that the forecast itself is not a matter of luck
+FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of a longer one, if calls are retried again and again
+# The fitted service runs longer than the others, or several times, so that the forecast itself is not a matter of luck
 LONGER = 3
 DELAYS = ("p50", "p99")
 ABOUT_AS_FAST = 1.03
@@ -275,12 +274,15 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
     if options.retry is not None:
         trial = simulate(service, few, options, Random(SEED), weights=service.weights)
         longer = min(elements, max(longer, 2 * options.bound))  # records in backoffs fill the buffer
-        most = CAPPED_CALLS if is_capped else MOST_CALLS
-        few, longer = (_at_most(limit, each, trial) for limit, each in ((FEW_CALLS, few), (most, longer)))
+        few, longer = _at_most(FEW_CALLS, few, trial), _at_most(MOST_CALLS, longer, trial)
     if is_capped:
         spread = others[2:EVENT_RESAMPLES:CAPPED_RUNS]  # four, from the lowest limit to the highest
         return _capped_row(sample, [service, *spread], elements, longer, options)
-    numbers = _numbers(simulate(service, longer, options, Random(SEED), weights=service.weights), elements)
+    runs = [
+        _numbers(simulate(service, longer, options, Random(SEED - position), weights=service.weights), elements)
+        for position in range(ceil(LONGER * few / longer))
+    ]
+    numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
     shorter = [
         _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), elements)
         for position, each in enumerate(others[:number], 1)

@@ -305,7 +305,8 @@ def _with_tail(service: Service) -> Service:
     rest = mean - 2 * weighted
     if rest <= 0:
         return service
-    return replace(service, tail=Tail(above, 2 * mean * weighted / rest, min(0.9, max(-0.2, 2 - mean / rest))))
+    shape = min(0.9, max(-0.2, 2 - mean / rest))
+    return replace(service, tail=Tail(above, mean * (1 - shape), shape))  # the mean is that of the sample
 
 
 def _apart(seconds: Sequence[float]) -> int:

@@ -20,11 +20,11 @@ from heapq import heappop, heappush, heapreplace
 from itertools import count
 from math import inf
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from .._core.admission import Admission, KeyGates, Line, Passage
 from .._core.describe import describe
-from .._core.gate import OK, Gate, Outcome, PerKey
+from .._core.gate import OK, Gate, Outcome, PerKey, expired
 from .._core.observation import ledger_for
 from .._core.options import Options
 from .._core.queue import Entry
@@ -36,8 +36,6 @@ from ._sample import RecordedCall
 from ._service import Begin
 
 __all__ = ["Opens", "Run", "simulate"]
-
-EXPIRED: Final = Outcome("overload", error=TimeoutError("the deadline of an element expired"))
 
 
 class Opens(Protocol):
@@ -270,7 +268,7 @@ class _Events:
             self._retries.timeouts[id(late)] = late
         end = now + seconds
         if end >= deadline:
-            end, outcome, is_cut = deadline, EXPIRED, True
+            end, outcome, is_cut = deadline, expired(), True
         run.weight += _weight_of_cut(call) if is_cut else call.weight
         heappush(self._ends, (end, next(self._numbers), entry, outcome, call.result))
 
