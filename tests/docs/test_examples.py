@@ -77,7 +77,7 @@ PLAIN = [
     for name in SCRIPTS
     if not is_local_spark(name) and name not in {*WITH_POSTGRES, *WITH_PAID, "spark_connect.py"}
 ]
-# How the names begin that `just test` runs, too: those that a newcomer sees first, and one whose output is a forecast
+# `just test` runs the examples whose names begin like this: those that a newcomer sees first, and one with a forecast
 FIRST = ("readme", "index", "start", "stop", "rehearse")
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 

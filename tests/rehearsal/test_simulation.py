@@ -89,7 +89,7 @@ def test_a_plain_run_takes_the_time_and_the_calls_of_the_operator(
 def test_a_run_with_retries_gates_and_keys_takes_the_time_and_the_calls_of_the_operator(
     service: Planted, options: dict[str, Any], seed: int
 ) -> None:
-    # Refusals of one instant end together, and their order decides which record has the retry, or meets its deadline
+    # Calls that are refused at one instant end together; their order decides which record is retried or times out
     assume(service.rate is None or (options["retry"].budget is None and options["timeout"] == 1000.0))
     check_run(service, options, seed)
 

@@ -60,7 +60,7 @@ Classify: TypeAlias = Callable[[Exception], Outcome | OutcomeKind]
 
 
 def expired() -> Outcome:
-    """The outcome of a call during which the deadline of its record has expired."""
+    """The outcome of a call that ended because the deadline of its record expired."""
     return Outcome("overload", error=TimeoutError("the deadline of an element expired"))
 
 

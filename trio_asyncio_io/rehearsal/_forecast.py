@@ -28,8 +28,8 @@ __all__ = ["Forecast", "rehearse"]
 # An interval of 90 % is from the second smallest to the second largest of 39 resamples, or of all 19
 RESAMPLES, MARGIN = 39, 1
 EVENT_RESAMPLES, EVENT_MARGIN = 19, 0
-# For a service with a known limit: the number of simulated runs. The interval of 90 % for another run has this half
-# width, in standard deviations: Student's t with 4 degrees of freedom, times sqrt(1 + 1/5)
+# For a service with a known limit: the number of simulated runs, and half the width of the interval of 90 % for another
+# run, in standard deviations: Student's t with 4 degrees of freedom, times sqrt(1 + 1/5)
 CAPPED_RUNS, CAPPED_WIDTH = 5, 2.34
 # The model itself is off by about this share, because calls that come back together respond to small differences
 CAPPED_ERROR = 0.06
@@ -38,7 +38,7 @@ ELEMENTS, PER_SLOT = 5_000, 25
 EVENT_ELEMENTS, EVENT_PER_SLOT = 1_000, 8
 ADAPTIVE_ELEMENTS = 4_000  # an adaptive capacity takes a while to find its level
 FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of a longer one, if calls are retried again and again
-# The fitted service runs longer than the others, or several times, so that the forecast itself is not a matter of luck
+# The fitted service runs longer than the others, or several times, so that the forecast depends less on chance
 LONGER = 3
 DELAYS = ("p50", "p99")
 ABOUT_AS_FAST = 1.03

@@ -306,7 +306,7 @@ def _with_tail(service: Service) -> Service:
     if rest <= 0:
         return service
     shape = min(0.9, max(-0.2, 2 - mean / rest))
-    return replace(service, tail=Tail(above, mean * (1 - shape), shape))  # the mean is that of the sample
+    return replace(service, tail=Tail(above, mean * (1 - shape), shape))  # with the mean of the sample
 
 
 def _apart(seconds: Sequence[float]) -> int:
