@@ -225,42 +225,53 @@ def _of(draw: Callable[[Random], float], failing: float = 0.0, hanging: float = 
     return planned
 
 
-_brief = _of(lambda random: 0.015 + random.weibullvariate(0.05, 1.4))
-_long = _of(lambda random: 0.1 + random.gammavariate(2, 0.15))
-_level = _of(lambda random: 0.04 + 0.3 * random.betavariate(2, 3))
-_split = _of(lambda random: random.uniform(0.03, 0.07) if random.random() < 0.75 else random.lognormvariate(-1.2, 0.3))
+_fixed_and_random = _of(lambda random: 0.025 + random.expovariate(30.0))
+_long = _of(lambda random: random.lognormvariate(-1.0, 0.35))
+_even = _of(lambda random: random.uniform(0.06, 0.22))
+_pages = _of(lambda random: sum(random.expovariate(22.0) for _ in range(random.choice((1, 1, 2, 4)))) + 0.01)
 
 
 def _refusing(random: Random) -> tuple[float, Exception | None]:
-    return (0.006, BusyError(429)) if random.random() < 0.02 else _brief(random)
+    return (0.003, BusyError(429)) if random.random() < 0.03 else _even(random)
+
+
+def _bucket(rate: float, burst: float, hint: float | None, draw: Draw, *, is_expected: bool = True) -> Planted:
+    name = f"bucket {rate:g}/s of {burst:g}, {'no hint' if hint is None else f'hint {hint:g}'}"
+    return Planted(name, draw, rate=rate, burst=burst, hint=hint, retry=PATIENT, is_expected=is_expected)
+
+
+def _window(calls: int, seconds: float, hint: float, draw: Draw, *, slides: bool = False) -> Planted:
+    name = f"{'sliding' if slides else 'window of'} {calls} in {seconds:g} s, hint {hint:g}"
+    return Planted(name, draw, rate=calls / seconds, window=seconds, slides=slides, hint=hint, retry=PATIENT)
 
 
 # Services that were written down after the model, and that nothing was fitted to
 HELD_OUT = (
-    Planted("short, with a minimum", _brief),
-    Planted("gamma, long", _long),
-    Planted("beta, with limits", _level),
-    Planted("a cache before a database", _split),
-    Planted("5 % failures, retried", _of(lambda random: random.lognormvariate(-2, 0.4), 0.05), retry=ONCE_MORE),
-    Planted("18 % failures, retried", _of(lambda random: random.triangular(0.03, 0.12), 0.18), retry=ONCE_MORE),
-    Planted("28 servers", _split, servers=28),
-    Planted("70 servers", _long, servers=70),
-    Planted("45 servers, 5 % failures", _of(lambda random: random.gammavariate(2.5, 0.06), 0.05), 45, retry=ONCE_MORE),
-    Planted("bucket 55/s of 15, no hint", _brief, rate=55.0, burst=15.0, retry=PATIENT),
-    Planted("bucket 310/s of 10, hint 0.2", _level, rate=310.0, burst=10.0, hint=0.2, retry=PATIENT),
-    Planted("bucket 110/s of 40, hint 0.8", _long, rate=110.0, burst=40.0, hint=0.8, retry=PATIENT),
-    Planted("bucket 180/s of 1, hint 2", _brief, rate=180.0, burst=1.0, hint=2.0, retry=PATIENT),
-    Planted("bucket 95/s of 5, hint 4", _split, rate=95.0, burst=5.0, hint=4.0, retry=PATIENT),
-    Planted("bucket 40/s of 3, hint 10", _level, rate=40.0, burst=3.0, hint=10.0, retry=PATIENT),
-    Planted("bucket 70/s of 100, hint 3", _split, rate=70.0, burst=100.0, hint=3.0, retry=PATIENT, is_expected=False),
-    Planted("bucket 150/s of 200, hint 2", _brief, rate=150.0, burst=200.0, hint=2.0, retry=PATIENT, is_expected=False),
-    Planted("window of 40 in 0.5 s, hint 0.5", _level, rate=80.0, window=0.5, hint=0.5, retry=PATIENT),
-    Planted("window of 55 in 0.9 s, hint 2", _brief, rate=55 / 0.9, window=0.9, hint=2.0, retry=PATIENT),
-    Planted("window of 100 in 1.6 s, hint 5", _split, rate=62.5, window=1.6, hint=5.0, retry=PATIENT),
-    Planted("sliding 20 in 0.25 s, hint 0.3", _split, rate=80.0, window=0.25, slides=True, hint=0.3, retry=PATIENT),
-    Planted("sliding 50 in 1 s, hint 1", _long, rate=50.0, window=1.0, slides=True, hint=1.0, retry=PATIENT),
-    Planted("sliding 35 in 0.6 s, hint 6", _level, rate=35 / 0.6, window=0.6, slides=True, hint=6.0, retry=PATIENT),
-    Planted("2 % refused at random", _refusing, retry=PATIENT),
-    Planted("50 % slower after 1,800 calls", _level, slows_at=1_800, is_expected=False),
-    Planted("heavy tail (Pareto, 1.4)", _of(lambda random: 0.05 * random.paretovariate(1.4)), is_expected=False),
+    Planted("exponential, with a minimum", _fixed_and_random),
+    Planted("lognormal, long", _long),
+    Planted("uniform", _even),
+    Planted("one to four queries", _pages),
+    Planted("12 % failures, retried", _of(lambda random: random.gammavariate(3.5, 0.03), 0.12), retry=ONCE_MORE),
+    Planted("25 % failures, retried", _of(lambda random: random.weibullvariate(0.07, 2.2), 0.25), retry=ONCE_MORE),
+    Planted("22 servers", _even, servers=22),
+    Planted("60 servers", _pages, servers=60),
+    Planted("90 servers, 8 % failures", _of(lambda random: random.triangular(0.1, 0.4), 0.08), 90, retry=ONCE_MORE),
+    _bucket(75.0, 8.0, None, _even),
+    _bucket(240.0, 30.0, 0.2, _pages),
+    _bucket(130.0, 1.0, 0.5, _fixed_and_random),
+    _bucket(150.0, 20.0, 1.5, _even),
+    _bucket(60.0, 2.0, 3.0, _pages),
+    _bucket(85.0, 12.0, 7.0, _fixed_and_random),
+    _bucket(30.0, 4.0, 10.0, _long),
+    _bucket(50.0, 120.0, 4.0, _even, is_expected=False),
+    _bucket(200.0, 200.0, 1.0, _fixed_and_random, is_expected=False),
+    _window(30, 0.3, 0.4, _even),
+    _window(80, 1.2, 2.5, _fixed_and_random),
+    _window(64, 0.8, 6.0, _pages),
+    _window(12, 0.2, 0.2, _fixed_and_random, slides=True),
+    _window(45, 0.7, 1.5, _long, slides=True),
+    _window(70, 1.4, 5.0, _even, slides=True),
+    Planted("3 % refused at random", _refusing, retry=PATIENT),
+    Planted("50 % slower after 2,500 calls", _pages, slows_at=2_500, is_expected=False),
+    Planted("heavy tail (Pareto, 1.35)", _of(lambda random: 0.04 * random.paretovariate(1.35)), is_expected=False),
 )

@@ -166,6 +166,24 @@ def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
         assert row.low <= seconds <= row.high
 
 
+def test_the_interval_of_a_rate_that_the_sample_cannot_tell_has_a_margin() -> None:
+    # Capacity 150 admits whole windows, whatever their rate is: the forecasts with all rates agree
+    service = Planted("capped", GAMMA.draw, rate=35 / 0.6, window=0.6, slides=True, hint=6.0, retry=PATIENT)
+    forecast = rehearse(sampled(service, 1), 4_000, capacity=150)
+    assert not forecast.is_known
+    (row,) = forecast.rows
+    assert row.low <= row.seconds / 1.06
+    assert row.high >= row.seconds * 1.06
+
+
+def test_refusals_that_took_equally_long_come_back_at_one_instant() -> None:
+    service = Planted("capped", GAMMA.draw, rate=180.0, burst=1.0, hint=2.0, retry=PATIENT)
+    taken = sampled(service, 1)
+    refusals = {call.seconds for call in taken.calls if call.outcome == "refused"}
+    assert len(refusals) > 1  # each took 0.004 s, but for the rounding of the clock
+    assert {seconds for seconds, _ in fit(taken).refused} == {0.004}
+
+
 @pytest.mark.parametrize(
     ("share", "seed", "size"), [(0.01, 2, 800), (0.02, 3, 800), (0.05, 3, 800), (0.02, 2, 200), (0.03, 10, 200)]
 )
@@ -280,6 +298,21 @@ def test_few_elements_are_simulated_for_a_million(
     monkeypatch.setattr(_forecast, "simulate", counted)
     rehearse(sample, 1_000_000, capacity=[20, 50, 100, 150], **options)
     assert sum(simulated) < (150_000 if options else 1_000_000)
+
+
+def test_no_two_runs_of_a_forecast_are_equal(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trio_asyncio_io.rehearsal import _forecast  # noqa: PLC0415
+
+    begins: list[object] = []
+    simulate = _forecast.simulate
+
+    def seen(service: Any, elements: int, options: Any, random: Random, **more: Any) -> Any:
+        begins.append(random.getstate())
+        return simulate(service, elements, options, random, **more)
+
+    monkeypatch.setattr(_forecast, "simulate", seen)
+    rehearse(sample, 500, capacity=20)
+    assert len(begins) == len(set(begins)) == 3 + 39
 
 
 def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:

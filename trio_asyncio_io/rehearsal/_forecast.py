@@ -279,14 +279,15 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         spread = others[2:EVENT_RESAMPLES:CAPPED_RUNS]  # four, from the lowest limit to the highest
         return _capped_row(sample, [service, *spread], elements, longer, options)
     runs = [
-        _numbers(simulate(service, longer, options, Random(SEED - position), weights=service.weights), elements)
+        _numbers(simulate(service, longer, options, Random(SEED + position), weights=service.weights), elements)
         for position in range(ceil(LONGER * few / longer))
     ]
     numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
     shorter = [
         _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), elements)
-        for position, each in enumerate(others[:number], 1)
+        for position, each in enumerate(others[:number], LONGER)
     ]
+    error = CAPPED_ERROR if service.cap is not None and options.retry is not None else 0.0
     is_alike = service.cap is None or service.is_known
     intervals = {}
     for name, value in numbers.items():
@@ -295,7 +296,8 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         # A shorter run takes another time for each element, but its delays are the same. With limits that differ
         # widely, the middle one says nothing about the others
         scale = value / middle if middle and name not in DELAYS and is_alike else 1.0
-        intervals[name] = min(value, scale * values[margin]), max(value, scale * values[-1 - margin])
+        low, high = min(value, scale * values[margin]), max(value, scale * values[-1 - margin])
+        intervals[name] = low * exp(-error), high * exp(error)
     return _row_with(sample, options, numbers, intervals)
 
 

@@ -203,7 +203,8 @@ def resampled(service: Service, sample: Sample, random: Random, share: float) ->
 
 
 def _answer(call: RecordedCall, seconds: float) -> Answer:
-    return (inf if call.outcome == "cut" else seconds), call
+    """The call, in whole nanoseconds: equal durations differ by the rounding of the sample's clock."""
+    return (inf if call.outcome == "cut" else round(seconds, ndigits=9)), call
 
 
 def _with_caps(service: Service, sample: Sample) -> Service:
