@@ -225,10 +225,11 @@ def _of(draw: Callable[[Random], float], failing: float = 0.0, hanging: float = 
     return planned
 
 
-_fixed_and_random = _of(lambda random: 0.025 + random.expovariate(30.0))
-_long = _of(lambda random: random.lognormvariate(-1.0, 0.35))
-_even = _of(lambda random: random.uniform(0.06, 0.22))
-_pages = _of(lambda random: sum(random.expovariate(22.0) for _ in range(random.choice((1, 1, 2, 4)))) + 0.01)
+_sudden = _of(lambda random: 0.02 + random.gammavariate(1.5, 0.03))
+_long = _of(lambda random: 0.2 + random.weibullvariate(0.25, 1.8))
+_even = _of(lambda random: random.triangular(0.05, 0.25, 0.1))
+_pages = _of(lambda random: 0.015 + sum(random.gammavariate(2.0, 0.015) for _ in range(random.choice((1, 2, 3)))))
+_unreliable = _of(lambda random: 0.1 + random.weibullvariate(0.2, 2.0), 0.1)
 
 
 def _refusing(random: Random) -> tuple[float, Exception | None]:
@@ -247,28 +248,28 @@ def _window(calls: int, seconds: float, hint: float, draw: Draw, *, slides: bool
 
 # Services that were written down after the model, and that nothing was fitted to
 HELD_OUT = (
-    Planted("exponential, with a minimum", _fixed_and_random),
-    Planted("lognormal, long", _long),
-    Planted("uniform", _even),
-    Planted("one to four queries", _pages),
-    Planted("12 % failures, retried", _of(lambda random: random.gammavariate(3.5, 0.03), 0.12), retry=ONCE_MORE),
-    Planted("25 % failures, retried", _of(lambda random: random.weibullvariate(0.07, 2.2), 0.25), retry=ONCE_MORE),
-    Planted("22 servers", _even, servers=22),
-    Planted("60 servers", _pages, servers=60),
-    Planted("90 servers, 8 % failures", _of(lambda random: random.triangular(0.1, 0.4), 0.08), 90, retry=ONCE_MORE),
+    Planted("gamma, with a minimum", _sudden),
+    Planted("Weibull, long", _long),
+    Planted("triangular", _even),
+    Planted("one to three queries", _pages),
+    Planted("7 % failures, retried", _of(lambda random: random.lognormvariate(-2.4, 0.45), 0.07), retry=ONCE_MORE),
+    Planted("30 % failures, retried", _of(lambda random: 0.03 + random.expovariate(40.0), 0.3), retry=ONCE_MORE),
+    Planted("18 servers", _even, servers=18),
+    Planted("55 servers", _sudden, servers=55),
+    Planted("100 servers, 10 % failures", _unreliable, servers=100, retry=ONCE_MORE),
     _bucket(75.0, 8.0, None, _even),
     _bucket(240.0, 30.0, 0.2, _pages),
-    _bucket(130.0, 1.0, 0.5, _fixed_and_random),
+    _bucket(130.0, 1.0, 0.5, _sudden),
     _bucket(150.0, 20.0, 1.5, _even),
     _bucket(60.0, 2.0, 3.0, _pages),
-    _bucket(85.0, 12.0, 7.0, _fixed_and_random),
+    _bucket(85.0, 12.0, 7.0, _sudden),
     _bucket(30.0, 4.0, 10.0, _long),
     _bucket(50.0, 120.0, 4.0, _even, is_expected=False),
-    _bucket(200.0, 200.0, 1.0, _fixed_and_random, is_expected=False),
+    _bucket(200.0, 200.0, 1.0, _sudden, is_expected=False),
     _window(30, 0.3, 0.4, _even),
-    _window(80, 1.2, 2.5, _fixed_and_random),
+    _window(80, 1.2, 2.5, _sudden),
     _window(64, 0.8, 6.0, _pages),
-    _window(12, 0.2, 0.2, _fixed_and_random, slides=True),
+    _window(12, 0.2, 0.2, _sudden, slides=True),
     _window(45, 0.7, 1.5, _long, slides=True),
     _window(70, 1.4, 5.0, _even, slides=True),
     Planted("3 % refused at random", _refusing, retry=PATIENT),

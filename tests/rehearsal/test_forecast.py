@@ -312,7 +312,7 @@ def test_no_two_runs_of_a_forecast_are_equal(sample: Sample, monkeypatch: pytest
 
     monkeypatch.setattr(_forecast, "simulate", seen)
     rehearse(sample, 500, capacity=20)
-    assert len(begins) == len(set(begins)) == 3 + 39
+    assert len(begins) == len(set(begins)) == 3 + 29
 
 
 def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:
