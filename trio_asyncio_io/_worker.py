@@ -199,10 +199,23 @@ class Worker:
     Its methods are protected from interrupts. The loop that calls them is not, because user code runs in it.
     """
 
+    __slots__ = (
+        "_cause",
+        "_context",
+        "_entry",
+        "_failures",
+        "_from_cache",
+        "_has_reported",
+        "_must_pause",
+        "_paused_until",
+        "_pool",
+        "_refusal",
+        "_scope",
+    )
+
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool  # has all that is the same for every worker: thousands of them start fast
         self._entry: Entry | None = None  # the running call: a record, or a `Group` of records
-        self._ended: set[Entry] = set()  # its records that have a result, or wait for their retry, while others do not
         self._failures: list[_Failure] = []  # its records without a result
         self._cause: Exception | None = None  # what it raised while its deadline cancelled it
         self._refusal: Exception | None = None  # why a gate has refused it
@@ -236,7 +249,7 @@ class Worker:
     async def _make_attempts(self) -> None:
         """Make attempts until a record has failed or timed out."""
         pool, block = self._pool, self._pool.context
-        start, end, current_time = self._start, self._end, pool.current_time
+        current_time = pool.current_time
         call = pool.invoker.call if pool.retries is None else self._call_again
         task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
@@ -253,16 +266,16 @@ class Worker:
                     self._count_block(due)
                     await trio.lowlevel.checkpoint()
                     now = current_time()
-                elif (entry := start(now)) is None:
+                elif (entry := self._start(now)) is None:
                     now = await self._wait()
                 else:
                     jobs_left -= 1
                     try:
-                        now = end(await call(entry))  # one expression, so no interrupt can lose the result
+                        now = self._end(await call(entry))  # one expression, so no interrupt can lose the result
                     except Exception as error:
                         if self._entry is None:  # not raised by user code
                             raise
-                        now = end(None, _End.RAISED, error)
+                        now = self._end(None, _End.RAISED, error)
             if task.custom_sleep_data is _NOT_SUSPENDED:
                 self._count_block(due)
             now = await self._pause()
@@ -429,7 +442,6 @@ class Worker:
         else:
             self._end_cancelled(call, now)
         if not self._failures:
-            self._ended.clear()
             self._pool.ledger.end_call(now)
 
     def _end_returned(self, call: Entry, result: Any, now: float) -> None:
@@ -455,7 +467,6 @@ class Worker:
             return
         if wait is None:
             self._pool.ledger.complete(entry, outputs, now)
-            self._ended.add(entry)
         else:
             self._retry(entry, wait, None, now, part_of(self._entry))
 
@@ -491,7 +502,7 @@ class Worker:
 
     def _end_cancelled(self, call: Entry, now: float) -> None:
         for entry in call.records:
-            if entry not in self._ended:
+            if not entry.is_done and not self._pool.ledger.waits_for_retry(entry):
                 self._pool.ledger.cancel(entry, now)
 
     def _end_failed(self, entry: Entry, error: Exception, draw: float | None, now: float, half: Part | None) -> None:
@@ -519,7 +530,6 @@ class Worker:
         if self._pool.scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, part=part):
             if self._pool.retries is not None:
                 self._pool.retries.withdraw()
-            self._ended.add(entry)
             self._pool.timer.wake_by(now + seconds)
         else:
             self._failures.append(_Failure(entry, cause=error))
@@ -598,7 +608,6 @@ class Worker:
         call, failures = self._entry, self._failures
         assert call is not None
         self._entry, self._failures = None, []
-        self._ended.clear()
         self._pool.running.pop(call, None)
         self._pool.emitter.emit()  # other records of the call
         if not self._pool.scheduler.is_plain:

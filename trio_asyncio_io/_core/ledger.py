@@ -350,6 +350,10 @@ class Ledger:
         self.counters.running -= self._slots_of_record
         self.flow.back_off(entry, seconds, now)
 
+    def waits_for_retry(self, entry: Entry) -> bool:
+        """Whether another attempt of this record follows, and has not started."""
+        return entry.sequence in self.flow.backoffs
+
     def deny_retry(self) -> None:
         """Count a retry that the retry budget did not allow."""
         self.counters.retries_denied += 1
