@@ -110,6 +110,7 @@ class WorkerPool:
         self.has_work = emitter.has_work
         self.retries = invoker.retries
         self.flatten = invoker.flatten
+        self.call = invoker.call  # one bound method for all workers
         self.has_groups = scheduler.grouping.size > 0
         self.checks_results = self.retries is not None and self.retries.checks_results
         # Whether a result needs more steps than completing its record
@@ -250,7 +251,7 @@ class Worker:
         """Make attempts until a record has failed or timed out."""
         pool, block = self._pool, self._pool.context
         current_time = pool.current_time
-        call = pool.invoker.call if pool.retries is None else self._call_again
+        call = pool.call if pool.retries is None else self._call_again
         task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
         due, jobs_left = inf, 0

@@ -31,7 +31,7 @@ RESAMPLES, EVENT_RESAMPLES = 29, 19
 # For a service with a known limit: the number of simulated runs, and half the width of the interval of 90 % for another
 # run, in standard deviations: Student's t with 4 degrees of freedom, times sqrt(1 + 1/5)
 CAPPED_RUNS, CAPPED_WIDTH = 5, 2.34
-# The model itself is off by about this share, because calls that come back together respond to small differences
+# In front of a limit, the model is off by about this share: calls that come back together respond to small differences
 CAPPED_ERROR = 0.06
 # Elements that are simulated, and per slot; then the run goes on at its pace
 ELEMENTS, PER_SLOT = 5_000, 25
