@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import sys
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
@@ -90,13 +92,11 @@ class Rater(AsyncFunction):
     async def invoke(self, texts):  # once per attempt of a group
         rows = [{"id": id_of(n), "text": text} for n, text in enumerate(texts)]
         body = await self.send(self.request(as_json(rows), LONGEST * len(texts)))
-        read, written = self.usage(body)
-        settle(read + written, "tokens")
-        settle(INPUT * read + OUTPUT * written, "dollars")
-        try:
+        with reading():
+            read, written = self.usage(body)
+            settle(read + written, "tokens")
+            settle(INPUT * read + OUTPUT * written, "dollars")
             items = Answer.model_validate(self.content(body)).items
-        except ValueError as error:
-            raise MalformedError(str(error)) from error
         return [self.result(n, items) for n in range(len(texts))]
 
     def result(self, n, items):  # or the error of this row
@@ -112,11 +112,14 @@ class Rater(AsyncFunction):
     async def send(self, request):
         response = await self.http.post(self.path, json=request)
         if response.is_error:
-            settle(0.0)  # a refused request costs nothing
-            self.check_account(response.status_code, response.text)
-        return response.raise_for_status().json()
+            self.check_error(response.status_code, response.text)
+        with reading():
+            return response.raise_for_status().json()
 
-    def check_account(self, status, text):
+    def check_error(self, status, text):
+        if status == 400 and re.search("content.filter", text):  # may have a price
+            raise ContentFilterError(text)
+        settle(0.0)  # any other refused request costs nothing
         if status in {401, 403}:
             raise WrongKeyError(text)
         if status == 402 or self.no_quota in text:
@@ -124,6 +127,14 @@ class Rater(AsyncFunction):
 
     async def close(self):
         await self.http.aclose()
+
+
+@contextmanager
+def reading():  # an answer may have any form
+    try:
+        yield
+    except (LookupError, TypeError, ValueError) as error:
+        raise MalformedError(f"{type(error).__name__}: {error}") from error
 
 
 def id_of(n):  # not 1, 2, 3: a model that counts by itself must be noticed

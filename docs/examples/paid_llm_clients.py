@@ -7,7 +7,6 @@ from paid_llm import SERVICE, OpenAI
 from paid_llm_providers import Anthropic
 
 from trio_asyncio_io import ordered_wait
-from trio_asyncio_io.gates import settle
 
 
 class OpenAIClient(OpenAI):
@@ -19,8 +18,7 @@ class OpenAIClient(OpenAI):
         try:
             answer = await self.client.chat.completions.create(**request)
         except openai.APIStatusError as error:
-            settle(0.0)
-            self.check_account(error.status_code, error.response.text)
+            self.check_error(error.status_code, error.response.text)
             raise
         return answer.model_dump()
 
@@ -38,8 +36,7 @@ class AnthropicClient(Anthropic):
         try:
             answer = await self.client.messages.create(**request)
         except anthropic.APIStatusError as error:
-            settle(0.0)
-            self.check_account(error.status_code, error.response.text)
+            self.check_error(error.status_code, error.response.text)
             raise
         return answer.model_dump()
 

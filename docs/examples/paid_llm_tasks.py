@@ -3,7 +3,7 @@
 from typing import Literal
 
 import trio
-from paid_llm import OpenAI
+from paid_llm import OpenAI, reading
 from pydantic import BaseModel, Field
 
 from trio_asyncio_io import ordered_wait
@@ -29,10 +29,11 @@ class Embedder(OpenAI):
     async def invoke(self, texts):
         request = {"model": "text-embedding-3-small", "input": texts}
         body = await self.send(request)
-        settle(DOLLARS * body["usage"]["total_tokens"], "dollars")
-        embeddings = {each["index"]: each["embedding"] for each in body["data"]}
-        if sorted(embeddings) != list(range(len(texts))):
-            raise ValueError(f"{len(embeddings)} embeddings for {len(texts)} texts")
+        with reading():
+            settle(DOLLARS * body["usage"]["total_tokens"], "dollars")
+            embeddings = {each["index"]: each["embedding"] for each in body["data"]}
+            if sorted(embeddings) != list(range(len(texts))):
+                raise ValueError(f"{len(embeddings)} embeddings for {len(texts)} texts")
         return [embeddings[index] for index in range(len(texts))]
 
 

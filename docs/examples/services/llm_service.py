@@ -42,7 +42,7 @@ import uvicorn
 
 PORT = 8001
 DOLLARS = {"input": 3e-6, "output": 15e-6, "embedded": 2e-8}  # for a token
-FAULTS = ("refused", "filtered", "cut", "malformed")
+FAULTS = ("refused", "filtered", "blocked", "cut", "malformed")
 
 LATENCY_SECONDS = 1.0
 SECONDS_PER_TOKEN = 0.002
@@ -156,6 +156,10 @@ class OpenAI:
         message = "You exceeded your current quota, please check your plan and billing"
         return self.error(429, message, "insufficient_quota")
 
+    def blocked(self):
+        message = "The prompt triggered the content management policy."
+        return self.error(400, message, "content_filter")
+
     def invalid(self, message):
         return self.error(400, message, None)
 
@@ -253,6 +257,9 @@ class Anthropic:
         message = "Your credit balance is too low to access the Anthropic API."
         return self.error(400, "invalid_request_error", message)
 
+    def blocked(self):
+        return self.invalid("Output blocked by content filtering policy")
+
     def invalid(self, message):
         return self.error(400, "invalid_request_error", message)
 
@@ -315,6 +322,9 @@ class Bedrock:
     def no_quota(self):
         message = "Too many tokens per day, please wait before trying again."
         return self.error(429, "ThrottlingException", message)
+
+    def blocked(self):
+        return self.invalid("This request has been blocked by our content filters.")
 
     def invalid(self, message):
         return self.error(400, "ValidationException", message)
@@ -436,6 +446,8 @@ class LLMApp:
         counts["hung_up" if hung_up else "answered"] += 1
         if hung_up:
             return None
+        if fault == "blocked":
+            return protocol.blocked()
         answer = protocol.answer(prompt, content, usage, fault)
         return self.with_limits(protocol, Response(200, answer))
 

@@ -231,6 +231,50 @@ def test_an_answer_without_ratings_has_an_error_with_a_name_and_is_paid(
     assert budget.spent == pytest.approx(counted["dollars"]) != 0
 
 
+@pytest.mark.parametrize("provider", SERVICES)
+def test_a_request_that_a_filter_refuses_has_that_name_and_keeps_its_estimate(
+    names: dict[str, Any], provider: str
+) -> None:
+    texts = [*TEXTS, "#blocked"]
+    budget = Budget(1.0, weight=names["dollars"], name="dollars")
+    results = rated(names, names[provider](), texts, gate=budget, retry=names["options"](1.0)["retry"])
+    assert {type(result).__name__ for result in results} == {"ContentFilterError"}
+    assert stats(names)["requests"] == 1
+    assert budget.spent == pytest.approx(sum(map(names["dollars"], texts)))
+
+
+NO_TEXT = {"finish_reason": "stop", "message": {"content": None}}
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer"),
+    [
+        *((provider, answer) for provider in SERVICES for answer in (None, [], {}, {"usage": None})),
+        ("OpenAI", {"usage": {"prompt_tokens": 9, "completion_tokens": 1}, "choices": []}),
+        ("OpenAI", {"usage": {"prompt_tokens": 9, "completion_tokens": 1}, "choices": [NO_TEXT]}),
+        ("OpenAI", {"usage": {"prompt_tokens": None, "completion_tokens": "1"}, "choices": [NO_TEXT]}),
+        ("Anthropic", {"usage": {"input_tokens": 9, "output_tokens": 1}, "stop_reason": "tool_use", "content": None}),
+        ("Bedrock", {"usage": {"inputTokens": 9, "outputTokens": 1}, "stopReason": "tool_use", "output": {}}),
+    ],
+)
+def test_an_answer_of_another_form_has_an_error_with_a_name(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, provider: str, answer: Any
+) -> None:
+    monkeypatch.setattr(getattr(service, provider), "answer", lambda *_: answer)
+    results = rated(names, names[provider]())
+    assert {type(result).__name__ for result in results} == {"MalformedError"}
+
+
+def test_an_answer_that_is_not_json_has_an_error_with_a_name(names: dict[str, Any]) -> None:
+    page = httpx.MockTransport(lambda _: httpx.Response(200, html="<h1>Sign in</h1>"))
+
+    class BehindAProxy(names["OpenAI"]):  # type: ignore[misc]
+        async def open(self) -> None:
+            self.http = httpx.AsyncClient(base_url=names["url"], transport=page)
+
+    assert {type(result).__name__ for result in rated(names, BehindAProxy())} == {"MalformedError"}
+
+
 # Accounts
 
 
