@@ -688,6 +688,25 @@ async def test_a_cancelled_call_cancels_each_of_its_records(autojump_clock: Mock
     assert [each.element for each in operator.snapshot().elements] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("is_retried", [False, True])
+async def test_an_interrupt_in_a_predicate_cancels_only_the_records_that_have_not_ended(
+    autojump_clock: MockClock, is_retried: bool
+) -> None:
+    def retry_on_result(result: int) -> bool:
+        if result == 2:
+            raise KeyboardInterrupt
+        return is_retried
+
+    retry = FixedDelay(3, 1.0, retry_on_result=retry_on_result)
+    operator = AsyncWaitOperator(doubled, source=range(3), group=3, timeout=inf, retry=retry)
+    with pytest.raises(KeyboardInterrupt):
+        async with operator:
+            await trio.sleep_forever()
+    numbers = operator.statistics()
+    assert (numbers.completed, numbers.cancelled, numbers.running) == ((0, 3, 0) if is_retried else (1, 2, 0))
+    assert len(operator.snapshot().elements) == 3
+
+
 async def test_a_retry_that_is_cancelled_while_it_waits_for_its_group_has_waited(autojump_clock: MockClock) -> None:
     async def fails_or_hangs(values: list[int]) -> list[Any]:
         await trio.sleep(1.0 if 0 in values else 60.0)
