@@ -77,6 +77,10 @@ class WrongKeyError(AccountError):
     """The service does not know the key, or does not allow it this call."""
 
 
+class ModelError(AccountError):
+    """The service does not have the model."""
+
+
 class QuotaError(AccountError):
     """The credit of the account is used up."""
 
@@ -122,6 +126,8 @@ class Rater(AsyncFunction):
         settle(0.0)  # any other refused request costs nothing
         if status in {401, 403}:
             raise WrongKeyError(text)
+        if status == 404 or self.no_model in text:
+            raise ModelError(text)
         if status == 402 or self.no_quota in text:
             raise QuotaError(text)
 
@@ -151,6 +157,7 @@ def as_json(value):  # Chinese is not escaped: that would be three times as long
 
 class OpenAI(Rater):
     path = "/v1/chat/completions"
+    no_model = "model_not_found"
     no_quota = "insufficient_quota"  # in a 429, which a retry does not cure
 
     def headers(self, key):

@@ -15,6 +15,7 @@ from trio_asyncio_io import ordered_wait
 
 class Anthropic(Rater):
     path = "/v1/messages"
+    no_model = "not_found_error"
     no_quota = "credit balance is too low"  # in a 400
 
     def headers(self, key):
@@ -44,6 +45,7 @@ class Anthropic(Rater):
 
 class Bedrock(Rater):
     path = "/model/eu.amazon.nova-lite-v1%3A0/converse"
+    no_model = "model identifier is invalid"  # in a 400
     no_quota = "tokens per day"  # in a 429
 
     def headers(self, key):  # a Bedrock API key

@@ -265,14 +265,38 @@ def test_an_answer_of_another_form_has_an_error_with_a_name(
     assert {type(result).__name__ for result in results} == {"MalformedError"}
 
 
-def test_an_answer_that_is_not_json_has_an_error_with_a_name(names: dict[str, Any]) -> None:
-    page = httpx.MockTransport(lambda _: httpx.Response(200, html="<h1>Sign in</h1>"))
+def answered(function: Any, *arguments: Any, **more: Any) -> Any:
+    """The function, in front of a service that gives always this response."""
 
-    class BehindAProxy(names["OpenAI"]):  # type: ignore[misc]
+    class Answered(type(function)):  # type: ignore[misc]
         async def open(self) -> None:
-            self.http = httpx.AsyncClient(base_url=names["url"], transport=page)
+            transport = httpx.MockTransport(lambda _: httpx.Response(*arguments, **more))
+            self.http = httpx.AsyncClient(base_url="http://service", transport=transport)
 
-    assert {type(result).__name__ for result in rated(names, BehindAProxy())} == {"MalformedError"}
+    return Answered()
+
+
+def test_an_answer_that_is_not_json_has_an_error_with_a_name(names: dict[str, Any]) -> None:
+    results = rated(names, answered(names["OpenAI"](), 200, html="<h1>Sign in</h1>"))
+    assert {type(result).__name__ for result in results} == {"MalformedError"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "answer"),
+    [
+        ("OpenAI", 404, {"error": {"message": "The model does not exist", "code": "model_not_found"}}),
+        ("Anthropic", 404, {"type": "error", "error": {"type": "not_found_error", "message": "model: claude"}}),
+        ("Bedrock", 404, {"message": "The model has reached its end of life"}),
+        ("Bedrock", 400, {"message": "The provided model identifier is invalid."}),
+    ],
+)
+def test_a_model_that_the_service_does_not_have_stops_the_job(
+    names: dict[str, Any], provider: str, status: int, answer: Any
+) -> None:
+    retry, gate = names["options"](1.0)["retry"], copy(names["STOP"])
+    gate.give_up = 0.01
+    with pytest.raises(names["ModelError"]):
+        rated(names, answered(names[provider](), status, json=answer), TEXTS * 100, group=1, retry=retry, gate=gate)
 
 
 # Accounts
