@@ -486,6 +486,15 @@ def test_a_capacity_with_more_failures_is_not_the_best() -> None:
     assert forecast.best_row.capacity == 4
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_chance_in_the_number_of_failures_decides_nothing(seed: int) -> None:
+    def draw(random: Random) -> tuple[float, Exception | None]:
+        return random.gammavariate(3.0, 0.02), BusyError(500) if random.random() < 0.3 else None
+
+    taken = sampled(Planted("failing", draw, retry=FixedDelay(3, 0.2)), seed)
+    assert rehearse(taken, 4_000, capacity=[15, 50, 150]).best_row.capacity == 150
+
+
 def test_without_a_capacity_shares_of_the_load_are_compared(sample: Sample) -> None:
     assert [row.capacity for row in rehearse(sample, 1_000).rows] == [15, 37, 75, 150]
 

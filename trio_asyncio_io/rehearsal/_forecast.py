@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, exp, hypot, inf, log
+from math import ceil, exp, hypot, inf, log, sqrt
 from random import Random
 from statistics import fmean, median, stdev
 from typing import Any, Literal
@@ -42,6 +42,7 @@ FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of a longer one, i
 LONGER = 3
 DELAYS = ("p50", "p99")
 ABOUT_AS_FAST = 1.03
+CHANCE = 2.5  # standard deviations of the difference of two counts
 SEED = 1
 
 
@@ -86,7 +87,7 @@ class Forecast:
                 "higher load, or rehearse a smaller capacity"
             )
         fewest = min(row.failed + row.timed_out for row in tested)
-        good = [row for row in tested if row.failed + row.timed_out <= 1.1 * fewest + 0.001 * self.elements]
+        good = [row for row in tested if not self._has_clearly_more(row, fewest)]
         fastest = min(row.seconds for row in good)
         return min((row for row in good if row.seconds <= ABOUT_AS_FAST * fastest), key=lambda row: row.capacity)
 
@@ -122,6 +123,12 @@ class Forecast:
 
     def _repr_html_(self) -> str:
         return html_of(self.rows, self.elements, self._best_row(), self.assumptions)
+
+    def _has_clearly_more(self, row: ForecastRow, fewest: float) -> bool:
+        """Whether more records than these have no result, and not by chance: the numbers are counts, times a factor."""
+        lost = row.failed + row.timed_out
+        chance = CHANCE * sqrt((lost + fewest) * self.elements / row.simulated)
+        return lost - fewest > max(chance, 0.1 * fewest + 0.001 * self.elements)
 
     def _best_row(self) -> ForecastRow | None:
         """The best row, or None if there is none."""
@@ -278,9 +285,10 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
     if is_capped:
         spread = others[2:EVENT_RESAMPLES:CAPPED_RUNS]  # four, from the lowest limit to the highest
         return _capped_row(sample, [service, *spread], elements, longer, options)
+    repeated = ceil(LONGER * few / longer)
     runs = [
         _numbers(simulate(service, longer, options, Random(SEED + position), weights=service.weights), elements)
-        for position in range(ceil(LONGER * few / longer))
+        for position in range(repeated)
     ]
     numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
     shorter = [
@@ -298,7 +306,7 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         scale = value / middle if middle and name not in DELAYS and is_alike else 1.0
         low, high = min(value, scale * min(values)), max(value, scale * max(values))
         intervals[name] = low * exp(-error), high * exp(error)
-    return _row_with(sample, options, numbers, intervals)
+    return _row_with(sample, options, repeated * longer, numbers, intervals)
 
 
 def _capped_row(sample: Sample, services: Sequence[Service], elements: int, few: int, options: Options) -> ForecastRow:
@@ -320,11 +328,15 @@ def _capped_row(sample: Sample, services: Sequence[Service], elements: int, few:
             middle, spread = fmean(logarithms), hypot(CAPPED_WIDTH * stdev(logarithms), CAPPED_ERROR)
             low, high = min(low, exp(middle - spread)), max(high, exp(middle + spread))
         intervals[name] = low, high
-    return _row_with(sample, options, numbers, intervals)
+    return _row_with(sample, options, few, numbers, intervals)
 
 
 def _row_with(
-    sample: Sample, options: Options, numbers: dict[str, float], intervals: dict[str, tuple[float, float]]
+    sample: Sample,
+    options: Options,
+    simulated: int,
+    numbers: dict[str, float],
+    intervals: dict[str, tuple[float, float]],
 ) -> ForecastRow:
     low, high = intervals["seconds"]
     return ForecastRow(
@@ -332,6 +344,7 @@ def _row_with(
         low=low,
         high=high,
         is_tested=options.capacity <= sample.tested,
+        simulated=simulated,
         intervals=intervals,
         **numbers,
     )

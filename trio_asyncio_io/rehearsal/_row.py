@@ -26,6 +26,7 @@ class ForecastRow:
             weights.
         latency: The mean duration of a record's calls and backoffs, in seconds.
         is_tested: Whether the sample has reached a load as high as the capacity. Otherwise the row is a guess.
+        simulated: How many records were simulated. The counts of calls and of records are theirs, multiplied.
         intervals: The interval of 90 % of each number, by its name.
     """
 
@@ -43,4 +44,5 @@ class ForecastRow:
     weight: float
     latency: float
     is_tested: bool
+    simulated: int
     intervals: Mapping[str, tuple[float, float]] = field(repr=False, hash=False)
