@@ -497,6 +497,35 @@ async def test_a_loop_that_the_function_stops_fails_all_calls_and_cannot_be_used
     assert "loop stopped" in str(closing.value.__cause__)
 
 
+async def test_a_call_that_arrives_when_the_loop_stops_is_not_started() -> None:
+    events, has_arrived, called = Events(), threading.Event(), list[str]()
+
+    async def stops(value: str) -> None:
+        called.append(value)
+        if value == "first":
+            events.add("called")
+            assert has_arrived.wait(PATIENCE)
+            asyncio.get_running_loop().stop()
+        await forever()
+
+    adapter: from_asyncio[Any] = from_asyncio(stops)
+    await adapter.open()
+
+    async def call(value: str) -> None:
+        with pytest.raises(RuntimeError):
+            await adapter.invoke(value)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call, "first")
+        await events.wait_for("called")
+        nursery.start_soon(call, "late")
+        await wait_all_tasks_blocked()
+        has_arrived.set()
+    assert called == ["first"]
+    with pytest.raises(RuntimeError, match="the asyncio loop has ended"):
+        await adapter.close()
+
+
 # Opening and closing
 
 

@@ -162,6 +162,7 @@ class AsyncioLoop:
         self._thread = threading.Thread(target=self._run, name="trio_asyncio_io asyncio loop", daemon=False)
         self._started = trio.Event()
         self._is_stopping = False
+        self._is_closing = False
         self._ended = trio.Event()
         self._unfinished: set[_Call] = set()
         self._to_trio: Mailbox[_Call] = Mailbox(self._token.run_sync_soon, self._finish)
@@ -252,7 +253,10 @@ class AsyncioLoop:
         try:
             with asyncio.Runner() as runner:
                 self._loop = runner.get_loop()
-                runner.run(self._serve())
+                try:
+                    runner.run(self._serve())
+                finally:
+                    self._is_closing = True
         except BaseException as error:  # noqa: BLE001 - the calls raise it
             self._error = error
         with suppress(trio.RunFinishedError):
@@ -265,6 +269,8 @@ class AsyncioLoop:
         await self._stop.wait()
 
     def _start_or_cancel(self, call: _Call) -> None:
+        if self._is_closing:  # the loop cancels the tasks that it had, and would leave a new one
+            return
         if call.task is None:
             call.task = self._loop.create_task(call.awaited(), context=call.context)
             call.task.add_done_callback(partial(self._hand_back, call))
