@@ -78,7 +78,7 @@ class WrongKeyError(AccountError):
 
 
 class ModelError(AccountError):
-    """The service does not have the model."""
+    """The service has no such model."""
 
 
 class QuotaError(AccountError):

@@ -167,7 +167,7 @@ def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
 
 
 def test_the_interval_of_a_rate_that_the_sample_cannot_tell_has_a_margin() -> None:
-    # Capacity 150 admits whole windows, whatever their rate is: the forecasts with all rates agree
+    # With a capacity of 150, the forecasts for all possible rates agree
     service = Planted("capped", GAMMA.draw, rate=35 / 0.6, window=0.6, slides=True, hint=6.0, retry=PATIENT)
     forecast = rehearse(sampled(service, 1), 4_000, capacity=150)
     assert not forecast.is_known

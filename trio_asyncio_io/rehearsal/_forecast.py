@@ -25,8 +25,8 @@ from ._simulation import Run, gates_of, simulate
 
 __all__ = ["Forecast", "rehearse"]
 
-# An interval reaches from the smallest to the largest of so many resamples. Another one is inside it in 28 of 30, or 18
-# of 20 cases, and the run in fewer, because the forecast depends on chance as well
+# The number of resamples. An interval reaches from the smallest to the largest of them. One more resample would lie
+# inside it in 28 of 30 cases, or in 18 of 20; the run does so less often, because the forecast has a random error, too
 RESAMPLES, EVENT_RESAMPLES = 29, 19
 # For a service with a known limit: the number of simulated runs, and half the width of the interval of 90 % for another
 # run, in standard deviations: Student's t with 4 degrees of freedom, times sqrt(1 + 1/5)
@@ -125,7 +125,7 @@ class Forecast:
         return html_of(self.rows, self.elements, self._best_row(), self.assumptions)
 
     def _has_clearly_more(self, row: ForecastRow, fewest: float) -> bool:
-        """Whether more records than these have no result, and not by chance: the numbers are counts, times a factor."""
+        """Whether clearly more records have no result. Both numbers are scaled counts, so chance makes them differ."""
         lost = row.failed + row.timed_out
         chance = CHANCE * sqrt((lost + fewest) * self.elements / row.simulated)
         return lost - fewest > max(chance, 0.1 * fewest + 0.001 * self.elements)

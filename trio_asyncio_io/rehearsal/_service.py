@@ -203,7 +203,7 @@ def resampled(service: Service, sample: Sample, random: Random, share: float) ->
 
 
 def _answer(call: RecordedCall, seconds: float) -> Answer:
-    """The call, in whole nanoseconds: equal durations differ by the rounding of the sample's clock."""
+    """The call and its duration in whole nanoseconds. As measured, equal durations differ by rounding errors."""
     return (inf if call.outcome == "cut" else round(seconds, ndigits=9)), call
 
 

@@ -266,7 +266,7 @@ def test_an_answer_of_another_form_has_an_error_with_a_name(
 
 
 def answered(function: Any, *arguments: Any, **more: Any) -> Any:
-    """The function, in front of a service that gives always this response."""
+    """The function, in front of a service that always gives this response."""
 
     class Answered(type(function)):  # type: ignore[misc]
         async def open(self) -> None:
