@@ -177,7 +177,7 @@ def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
 
 
 def test_an_exception_in_close_is_written_to_standard_error(
-    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
 
@@ -192,7 +192,7 @@ def test_an_exception_in_close_is_written_to_standard_error(
     assert function.is_closed.wait(PATIENCE)
     run_task(settings(Counted()))  # the loop is still running
     assert Runtime.current() is before
-    assert "close() raised OSError('it is gone already')" in capfd.readouterr().err
+    assert "close() raised OSError('it is gone already')" in capsys.readouterr().err
 
 
 def test_an_open_that_fails_is_reported_and_the_next_task_opens_again(settings: Any, run_task: Any) -> None:
@@ -274,7 +274,7 @@ def test_open_timeout_applies_to_on_timeout_too(settings: Any, run_task: Any) ->
 
 
 def test_a_close_that_hangs_is_cancelled(
-    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(udfs._trio_thread.runtime, "CLOSE_SECONDS", 0.0)
@@ -290,7 +290,7 @@ def test_a_close_that_hangs_is_cancelled(
     run_task(settings(function))
     assert function.is_closed.wait(PATIENCE)
     run_task(settings(Counted()))  # a later task, so the message has been written
-    assert "Hanging: close() raised TooSlowError" in capfd.readouterr().err
+    assert "Hanging: close() raised TooSlowError" in capsys.readouterr().err
 
 
 @pytest.fixture
