@@ -10,7 +10,7 @@ class BusyError(Exception):
 
 
 class Service:
-    """Admits 50 calls per second."""
+    """Admits 40 calls per second."""
 
     def __init__(self):
         self.calls_by_second = {}
@@ -19,7 +19,7 @@ class Service:
         second = int(trio.current_time())
         self.calls_by_second[second] = self.calls_by_second.get(second, 0) + 1
         await trio.sleep(0.01)
-        if self.calls_by_second[second] > 50:
+        if self.calls_by_second[second] > 40:
             raise BusyError
         return number
 
