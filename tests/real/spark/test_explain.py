@@ -144,11 +144,17 @@ def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.thorough
 def test_a_query_whose_results_are_read_slowly_is_limited_by_its_consumer(spark: SparkSession) -> None:
-    """The rows are larger than the buffers of the connections between the workers and Spark."""
+    """The rows are larger than the buffers of the connections, and a task reads one only when the one before is out."""
     seen = Observation()
     rows = spark.range(0, 28, 1, 1).withColumn("pad", F.repeat(F.lit("x"), 2_000_000))
-    out = ordered_wait(rows, fast, "same long", inputs=["id"], timeout=PATIENCE, buffer=100, metrics=seen)
-    assert out.mapInArrow(slowly, "id long").count() == 28
+    batch = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(batch)
+    spark.conf.set(batch, "1")
+    try:
+        out = ordered_wait(rows, fast, "same long", inputs=["id"], timeout=PATIENCE, capacity=1, buffer=1, metrics=seen)
+        assert out.mapInArrow(slowly, "id long").count() == 28
+    finally:
+        spark.conf.set(batch, before)
     assert explain(seen).limit == "consumer", explain(seen)
 
 
