@@ -137,7 +137,9 @@ def test_a_window_is_simulated_as_a_window(kind: Kind, slides: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "seconds", "hint"), [(90, 1.5, 4.0), (37, 0.73, 0.9)], ids=["a round length", "another length"]
+    ("number", "seconds", "hint"),
+    thorough_except([(90, 1.5, 4.0)], [(90, 1.5, 4.0), (37, 0.73, 0.9)]),
+    ids=["a round length", "another length"],
 )
 def test_a_fixed_window_is_found_in_a_sample_over_many_windows(number: int, seconds: float, hint: float) -> None:
     service = Planted("capped", GAMMA.draw, rate=number / seconds, window=seconds, hint=hint, retry=PATIENT)
@@ -185,7 +187,11 @@ def test_refusals_that_took_equally_long_come_back_at_one_instant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "seed", "size"), [(0.01, 2, 800), (0.02, 3, 800), (0.05, 3, 800), (0.02, 2, 200), (0.03, 10, 200)]
+    ("share", "seed", "size"),
+    thorough_except(
+        [(0.01, 2, 800), (0.03, 10, 200)],
+        [(0.01, 2, 800), (0.02, 3, 800), (0.05, 3, 800), (0.02, 2, 200), (0.03, 10, 200)],
+    ),
 )
 def test_calls_that_are_refused_at_random_show_no_limit_and_give_no_advice(share: float, seed: int, size: int) -> None:
     def draw(random: Random) -> tuple[float, Exception | None]:
@@ -420,8 +426,8 @@ def test_the_mean_latency_of_the_forecast_is_that_of_the_sample() -> None:
 
 def test_a_gate_with_weights_limits_the_weights_of_the_sample() -> None:
     taken = sampled(EVENLY, 1, weight=lambda number: 1.0 + number % 2)
-    row = rehearse(taken, 2_000, capacity=100, gate=RateLimit(150.0, weight=lambda _: 1.0)).rows[0]
-    assert row.seconds == pytest.approx(20.0, rel=0.05)
+    row = rehearse(taken, 500, capacity=100, gate=RateLimit(150.0, weight=lambda _: 1.0)).rows[0]
+    assert row.seconds == pytest.approx(5.0, rel=0.05)
 
 
 def test_a_forecast_says_how_far_a_budget_goes() -> None:
@@ -486,7 +492,7 @@ def test_a_capacity_with_more_failures_is_not_the_best() -> None:
     assert forecast.best_row.capacity == 4
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", thorough_except([1], [1, 2, 3, 4]))
 def test_chance_in_the_number_of_failures_decides_nothing(seed: int) -> None:
     def draw(random: Random) -> tuple[float, Exception | None]:
         return random.gammavariate(3.0, 0.02), BusyError(500) if random.random() < 0.3 else None

@@ -14,12 +14,13 @@ from tests.service import Service
 from tests.support import PATIENCE
 from tests.wheel import ROOT, environment_of_a_user
 
-pytestmark = [pytest.mark.spark, pytest.mark.processes]
+pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.thorough]
 
 DRIVER = Path(__file__).with_name("budget_driver.py")
 NUMBERS = 1_000
 AMOUNT = 300
 IN_FLIGHT = 2 * CAPACITY
+KILLS = ["worker", "jvm", "driver", "worker", "worker", "worker", "jvm", "driver"]
 
 
 def driver(service: Service, folder: Path) -> Family:
@@ -28,19 +29,9 @@ def driver(service: Service, folder: Path) -> Family:
     return Family(command, folder, environment, "driver")
 
 
-THREE = ["worker", "jvm", "driver"]
-
-
-@pytest.mark.parametrize(
-    "kills",
-    [["worker", "driver"], pytest.param([*THREE, "worker", "worker", *THREE], marks=pytest.mark.thorough)],
-    ids=["few", "many"],
-)
 @pytest.mark.timeout(8 * PATIENCE, method="thread")
-def test_all_runs_of_a_job_that_is_killed_pay_at_most_the_budget(
-    service: Service, tmp_path: Path, kills: list[str]
-) -> None:
+def test_all_runs_of_a_job_that_is_killed_pay_at_most_the_budget(service: Service, tmp_path: Path) -> None:
     """The service kills a process at each of these calls, and counts them. The job is started until it succeeds."""
-    rows = range(20, AMOUNT - len(kills) * IN_FLIGHT)
-    run_and_kill(service, lambda: driver(service, tmp_path), kills, rows, seed=7)
-    assert AMOUNT - len(kills) * IN_FLIGHT <= len(service.calls) <= AMOUNT
+    rows = range(20, AMOUNT - len(KILLS) * IN_FLIGHT)
+    run_and_kill(service, lambda: driver(service, tmp_path), KILLS, rows, seed=7)
+    assert AMOUNT - len(KILLS) * IN_FLIGHT <= len(service.calls) <= AMOUNT

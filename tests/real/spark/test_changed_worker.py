@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
@@ -15,6 +16,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
 
+@pytest.mark.thorough
 def test_the_job_has_the_same_rows_and_one_warning_says_what_is_lost() -> None:
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": f"{HERE}{os.pathsep}{ROOT}"}
     environment.pop("SPARK_HOME", None)

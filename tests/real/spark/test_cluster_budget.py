@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -95,6 +97,33 @@ def test_queries_share_a_budget_by_its_name_and_a_file(spark: SparkSession, serv
         options = {"cluster_budget": budget, "on_error": "column"}
         with_answer(spark.range(0, 40, 1, 2), "ordered", service.client.ask, **options).collect()
     assert len(service.calls) == 50
+
+
+def test_a_job_that_fails_with_a_worker_and_runs_again_pays_at_most_the_budget(
+    spark: SparkSession, service: Service
+) -> None:
+    """A worker dies. test_budget_killed.py kills drivers, too."""
+    capacity = 5
+
+    async def serve(question: str) -> str:
+        return "die" if len(service.calls) == 30 else question
+
+    service.answer = serve
+    client = service.client
+
+    async def ask(id: int) -> str:  # noqa: A002 - the name of the column
+        answer = await client.ask(id)
+        if answer == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    budget = ClusterBudget(150, name="survives a worker")
+    options = {"cluster_budget": budget, "on_error": "column", "capacity": capacity}
+    df = with_answer(spark.range(0, 400, 1, 4), "unordered", ask, **options)
+    with pytest.raises(Exception, match="worker"):
+        df.collect()
+    df.collect()
+    assert 150 - 2 * capacity <= len(service.calls) <= 150
 
 
 @pytest.mark.parametrize("broken", [lambda _: float("nan"), lambda _: -1.0, lambda _: 1 / 0, lambda _: "1"])

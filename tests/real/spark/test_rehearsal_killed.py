@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import trio
+from pyspark.sql import SparkSession
 
 from tests.processes import Family
+from tests.real.spark.rehearsal_job import ROWS, rehearsal
 from tests.service import Service
 from tests.support import thorough_except
 from udfs._memo.answers import BUCKETS
@@ -20,14 +22,7 @@ from udfs._memo.reader import Reader
 
 PROGRAM = Path(__file__).with_name("rehearsal_job.py")
 ROOT = Path(__file__).parents[3]
-ROWS, SAMPLE, ANSWERED = 100, 60, 20
-
-pytestmark = [pytest.mark.spark, pytest.mark.processes]
-
-
-def rehearsal(folder: Path, service: Service, sample: int) -> Family:
-    command = [sys.executable, str(PROGRAM), str(service.client.port), str(folder / "memo"), str(sample)]
-    return Family(command, folder, {**os.environ, "PYTHONPATH": str(ROOT)}, "rehearsal")
+SAMPLE, ANSWERED = 60, 20
 
 
 def remembered(memo: Path) -> int:
@@ -42,7 +37,7 @@ def remembered(memo: Path) -> int:
     "end", thorough_except([signal.SIGKILL], [signal.SIGKILL, signal.SIGINT]), ids=["killed", "interrupted"]
 )
 def test_a_forecast_that_ends_in_its_sample_loses_no_answer(
-    end: signal.Signals, service: Service, tmp_path: Path
+    end: signal.Signals, spark: SparkSession, service: Service, tmp_path: Path
 ) -> None:
     async def answer_some(question: str) -> str:
         if service.calls.index(question) >= ANSWERED:
@@ -50,9 +45,11 @@ def test_a_forecast_that_ends_in_its_sample_loses_no_answer(
         return question
 
     service.answer = answer_some
-    first = rehearsal(tmp_path, service, SAMPLE)
+    memo = tmp_path / "memo"
+    command = [sys.executable, str(PROGRAM), str(service.client.port), str(memo), str(SAMPLE)]
+    first = Family(command, tmp_path, {**os.environ, "PYTHONPATH": str(ROOT)}, "rehearsal")
     try:
-        first.until(lambda: len(service.calls) == SAMPLE and remembered(tmp_path / "memo") == ANSWERED)
+        first.until(lambda: len(service.calls) == SAMPLE and remembered(memo) == ANSWERED)
         first.kill_one(first.leader.pid) if end == signal.SIGKILL else first.leader.send_signal(end)
         first.until(lambda: first.leader.poll() is not None)
     finally:
@@ -62,13 +59,8 @@ def test_a_forecast_that_ends_in_its_sample_loses_no_answer(
         return question
 
     service.answer = answer_all
-    second = rehearsal(tmp_path, service, ROWS)
-    try:
-        second.until(lambda: second.leader.poll() is not None)
-        assert second.leader.returncode == 0, second.tail()
-    finally:
-        second.kill()
+    rehearsal(spark, service.client, memo, ROWS)
     calls = Counter(service.calls)
     assert len(calls) == ROWS
     assert sorted(calls.values()) == [1] * (ROWS - SAMPLE + ANSWERED) + [2] * (SAMPLE - ANSWERED)
-    assert remembered(tmp_path / "memo") == ROWS
+    assert remembered(memo) == ROWS

@@ -1,0 +1,30 @@
+"""A forecast of 100 rows from a sample of some of them, with a memo.
+
+python rehearsal_job.py PORT MEMO SAMPLE
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.service import Client
+from tests.support import PATIENCE
+from udfs import rehearse
+
+ROWS = 100
+
+
+def rehearsal(spark: SparkSession, client: Client, memo: Path, sample: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        rows = spark.range(0, ROWS, 1, 2)
+        rehearse(rows, client.ask, "answer string", sample, timeout=PATIENCE, inputs=["id"], memo=memo)
+
+
+if __name__ == "__main__":
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    rehearsal(session, Client(int(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3]))
