@@ -38,7 +38,7 @@ def services(draw: st.DrawFn) -> Planted:
     )
 
 
-# Runs of the operator to compare with, in front of a rate. Of 25 runs of one service, 2 ended in the rarest way
+# In front of a rate, the operator runs at most this often. Its rarest outcome came in 2 of 25 runs of one service
 MOST_RUNS = 60
 
 
@@ -95,7 +95,7 @@ def test_a_run_with_retries_gates_and_keys_takes_the_time_and_the_calls_of_the_o
 ) -> None:
     # Calls that are refused at one instant end together; their order decides which record is retried or times out
     assume(service.rate is None or (options["retry"].budget is None and options["timeout"] == 1000.0))
-    # Which of them is admitted next may still decide, so runs of the operator differ. The simulation must equal one
+    # The order also decides which of them the rate admits next, so runs differ. One must equal the simulation
     for runs_left in reversed(range(1 if service.rate is None else MOST_RUNS)):
         try:
             check_run(service, options, seed)

@@ -13,11 +13,10 @@ import trio
 from tests.processes import Family, is_alive, parent_of
 from tests.real.drivers.kills import rows_of, run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY, HELD
+from tests.real.memos import remembered
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
-from udfs._memo.directory import Directory
-from udfs._memo.reader import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -33,15 +32,6 @@ def driver(service: Service, folder: Path, copies: int, *group: int) -> Family:
     command = [sys.executable, str(DRIVER), str(folder), *numbers]
     environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
     return Family(command, folder, environment, "driver")
-
-
-def remembered(folder: Path) -> int:
-    """The number of answers in the memo."""
-    memo = Directory.existing(str(folder / "memo"))
-    if memo is None:
-        return 0
-    reader = Reader(memo)
-    return sum(reader.bucket(number).num_rows for number in range(256))
 
 
 def answer_the_first(service: Service) -> None:
@@ -65,7 +55,8 @@ def test_a_job_that_is_killed_half_way_pays_once_more_only_for_the_calls_in_flig
     try:
         wait_until(
             lambda: (
-                first.leader.poll() is not None or (remembered(tmp_path) == ANSWERED and service.running == IN_FLIGHT)
+                first.leader.poll() is not None
+                or (remembered(tmp_path / "memo") == ANSWERED and service.running == IN_FLIGHT)
             ),
             "the answers are not in the memo",
         )
@@ -103,7 +94,7 @@ def test_workers_whose_jvm_was_killed_cancel_their_calls_and_start_no_more(servi
     answer_the_first(service)
     job = driver(service, tmp_path, 1)
     try:
-        job.until(lambda: remembered(tmp_path) == ANSWERED and service.running == IN_FLIGHT)
+        job.until(lambda: remembered(tmp_path / "memo") == ANSWERED and service.running == IN_FLIGHT)
         [jvm] = [each.pid for each in job.alive() if "org.apache.spark.deploy.SparkSubmit" in each.command]
         family = {each.pid for each in job.alive() if "pyspark.daemon" in each.command}
         [daemon] = family & set(map(parent_of, family))
@@ -113,7 +104,7 @@ def test_workers_whose_jvm_was_killed_cancel_their_calls_and_start_no_more(servi
         job.until(lambda: service.running == 0)
         job.until(lambda: not any(map(is_alive, workers)))
         assert len(service.calls) == ANSWERED + IN_FLIGHT
-        assert remembered(tmp_path) == ANSWERED
+        assert remembered(tmp_path / "memo") == ANSWERED
     finally:
         job.kill()
 

@@ -13,10 +13,9 @@ import pytest
 
 from tests.llm import EXAMPLE, LLMApp, served, service
 from tests.processes import Family
+from tests.real.memos import remembered
 from tests.support import PATIENCE, wait_until
 from tests.wheel import ROOT, environment_of_a_user
-from udfs._memo.directory import Directory
-from udfs._memo.reader import Reader
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -69,15 +68,6 @@ def job(url: str, folder: Path, **more: str) -> Family:
     return Family([sys.executable, "job.py", "1.00"], folder, environment, "driver")
 
 
-def remembered(folder: Path) -> int:
-    """The number of answers in the memo."""
-    memo = Directory.existing(str(folder / "ratings-OpenAI"))
-    if memo is None:
-        return 0
-    reader = Reader(memo)
-    return sum(reader.bucket(number).num_rows for number in range(256))
-
-
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
 def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tmp_path: Path) -> None:
     app = HalfAnswered()
@@ -85,7 +75,10 @@ def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tm
         first = job(url, tmp_path)
         try:
             wait_until(
-                lambda: first.leader.poll() is not None or (app.held and remembered(tmp_path) == app.texts),
+                lambda: (
+                    first.leader.poll() is not None
+                    or (app.held and remembered(tmp_path / "ratings-OpenAI") == app.texts)
+                ),
                 "the answers are not in the memo",
             )
             assert first.leader.poll() is None, first.tail()

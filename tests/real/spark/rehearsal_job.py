@@ -1,4 +1,4 @@
-"""A forecast of 100 rows from a sample of some of them, with a memo.
+"""Forecasts a job of 100 rows with a memo, for test_rehearsal_killed.py to kill.
 
 python rehearsal_job.py PORT MEMO SAMPLE
 """

@@ -102,7 +102,7 @@ def test_queries_share_a_budget_by_its_name_and_a_file(spark: SparkSession, serv
 def test_a_job_that_fails_with_a_worker_and_runs_again_pays_at_most_the_budget(
     spark: SparkSession, service: Service
 ) -> None:
-    """A worker dies. test_budget_killed.py kills drivers, too."""
+    """A worker is killed here; test_budget_killed.py also kills drivers."""
     capacity = 5
 
     async def serve(question: str) -> str:

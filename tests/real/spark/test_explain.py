@@ -144,7 +144,7 @@ def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.thorough
 def test_a_query_whose_results_are_read_slowly_is_limited_by_its_consumer(spark: SparkSession) -> None:
-    """The rows are larger than the buffers of the connections, and a task reads one only when the one before is out."""
+    """Each row is larger than the connection's buffers, and the task reads it only after emitting the one before."""
     seen = Observation()
     rows = spark.range(0, 28, 1, 1).withColumn("pad", F.repeat(F.lit("x"), 2_000_000))
     batch = "spark.sql.execution.arrow.maxRecordsPerBatch"

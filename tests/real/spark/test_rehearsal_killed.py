@@ -13,24 +13,14 @@ import trio
 from pyspark.sql import SparkSession
 
 from tests.processes import Family
+from tests.real.memos import remembered
 from tests.real.spark.rehearsal_job import ROWS, rehearsal
 from tests.service import Service
 from tests.support import thorough_except
-from udfs._memo.answers import BUCKETS
-from udfs._memo.directory import Directory
-from udfs._memo.reader import Reader
 
 PROGRAM = Path(__file__).with_name("rehearsal_job.py")
 ROOT = Path(__file__).parents[3]
 SAMPLE, ANSWERED = 60, 20
-
-
-def remembered(memo: Path) -> int:
-    directory = Directory.existing(str(memo))
-    if directory is None:
-        return 0
-    reader = Reader(directory)
-    return sum(reader.bucket(number).num_rows for number in range(BUCKETS))
 
 
 @pytest.mark.parametrize(
