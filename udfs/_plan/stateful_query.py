@@ -16,7 +16,7 @@ from .._sent.carry_over import CarryOver
 from .._spark_thread.micro_batch import PAYLOAD, Buckets, CarryingProcessor, partitions_of_query, unpacked
 from .._spark_version import check_carries_over
 from .row_plan import HASH_COLUMN, RowPlan
-from .worker_python import needs_packages
+from .worker_python import in_workers
 
 __all__ = ["check_carry_over", "enriched_with_carry_over"]
 
@@ -80,16 +80,11 @@ def enriched_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return Buckets(bucket_ids(partitions_of_query(planned)), names, by_hash=in_order).run(batches)
 
-    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return unpacked(batches)
-
-    pack.__name__ = pack.__qualname__ = f"{name}: pack"
-    unpack.__name__ = unpack.__qualname__ = f"{name}: unpack"
     if in_order:
         df = df.withColumn(HASH_COLUMN, F.hash(*plan.keys))
     stateful = (
-        df.mapInArrow(needs_packages(pack), SLICES)
+        df.mapInArrow(in_workers(f"{name}: pack", pack), SLICES)
         .groupBy("bucket")
         .transformWithStateInPandas(processor, PAYLOAD, outputMode="append", timeMode="ProcessingTime")
     )
-    return stateful.mapInArrow(unpack, plan.schema)
+    return stateful.mapInArrow(in_workers(f"{name}: unpack", unpacked), plan.schema)
