@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,10 +24,11 @@ from .._plan.arguments import column_names, make_settings
 from .._plan.memo import BUCKET, Memo, as_memo, calling_partitions, claim, memo_task
 from .._plan.row_plan import RowPlan, plan_rows
 from .._plan.schema import new_columns
-from .._plan.worker_python import needs_packages
+from .._plan.worker_python import in_workers
 from .._sent.packed_function import pack, parameter_names
 from .._sent.row import Row
 from .._sent.settings import Enrichment
+from .._spark_thread.batches import from_payload, packed
 from .._spark_thread.conversion import RowConversion
 from .._spark_thread.memo_rows import MemoRows
 
@@ -126,9 +127,9 @@ class JobRows:
         """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
         share = min(1.0, (MORE * number + AT_LEAST) / rows)
         bucket = F.pmod(F.hash(*(F.col(name) for name in df.columns)), F.lit(BUCKETS)).alias(BUCKET)
-        sampled = df.select("*", bucket).sample(fraction=share).mapInArrow(_packing(), "batch binary")
-        tables = [pa.ipc.open_stream(bytes(row["batch"])).read_all() for row in sampled.collect()]
-        table = pa.concat_tables(tables)
+        sampled = df.select("*", bucket).sample(fraction=share)
+        payloads = sampled.mapInArrow(in_workers("pack_batches", packed), "payload binary").collect()
+        table = pa.Table.from_batches([from_payload(bytes(row["payload"])) for row in payloads])
         places = Random().sample(range(table.num_rows), min(number, table.num_rows))
         (batch,) = table.take(pa.array(places, pa.int64())).combine_chunks().to_batches()
         return batch
@@ -251,19 +252,6 @@ class _OfArguments(AsyncFunction[Any, Any]):
 def _arguments_of(rows: Sequence[Row], *, is_group: bool) -> tuple[Any, ...]:
     """The arguments of the call for these rows: the values of one, or a list for each input of a group."""
     return tuple(map(list, zip(*(row.inputs for row in rows), strict=True))) if is_group else rows[0].inputs
-
-
-def _packing() -> Any:
-    """The function for `mapInArrow` that packs each batch into one value."""
-
-    def pack_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["batch"])
-
-    return needs_packages(pack_batches)
 
 
 def _run_in_thread(main: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Batches: Arrow data in slices that are small enough to send, and the input rows until they are written."""
+"""Batches: Arrow data in slices that are small enough to send, as bytes, and the input rows until they are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .._sent.row import Row
 
-__all__ = ["SLICE_BYTES", "InputBatches", "ranges", "slices"]
+__all__ = ["SLICE_BYTES", "InputBatches", "from_payload", "packed", "ranges", "slices", "to_payload"]
 
 # A batch that is smaller than this is not copied to free a part of it.
 _SMALL_BYTES: Final = 16 * 1024
@@ -42,6 +42,26 @@ def ranges(sizes: Sequence[int], limit: int = SLICE_BYTES) -> Iterator[tuple[int
         total += size
     if sizes:
         yield start, len(sizes)
+
+
+def to_payload(batch: pa.RecordBatch) -> bytes:
+    """The batch as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def from_payload(payload: bytes | pa.Buffer) -> pa.RecordBatch:
+    """The batch in an Arrow IPC stream."""
+    with pa.ipc.open_stream(payload) as stream:
+        return stream.read_next_batch()
+
+
+def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A batch of one row for each batch: its payload."""
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([pa.array([to_payload(batch)], pa.binary())], names=["payload"])
 
 
 class _HeldBatch:

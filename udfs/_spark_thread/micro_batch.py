@@ -27,7 +27,7 @@ from .._sent.carry_over import CarriedTooLongError, CarryOver
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
 from .._spark_version import STATE_PARTITIONS
-from .batches import slices
+from .batches import from_payload, slices, to_payload
 from .bridge import WaitLimit, enrich
 from .conversion import RowConversion
 
@@ -352,20 +352,6 @@ class CarriedRows:
             schema = pa.schema(list(batch.schema)[: len(columns)], metadata or None)
             rows = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield cls(rows, since.to_pylist(), attempts.to_pylist()), origin
-
-
-def to_payload(batch: pa.RecordBatch) -> bytes:
-    """The batch as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def from_payload(payload: bytes | pa.Buffer) -> pa.RecordBatch:
-    """The batch in an Arrow IPC stream."""
-    with pa.ipc.open_stream(payload) as stream:
-        return stream.read_next_batch()
 
 
 def in_payloads(batch: pa.RecordBatch) -> Iterator[bytes]:

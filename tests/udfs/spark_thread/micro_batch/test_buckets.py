@@ -9,7 +9,8 @@ import pytest
 
 import udfs._spark_thread.micro_batch
 from udfs._sent.bucket_ids import bucket_ids, hash_of
-from udfs._spark_thread.micro_batch import Buckets, from_payload, partitions_of_query
+from udfs._spark_thread.batches import from_payload
+from udfs._spark_thread.micro_batch import Buckets, partitions_of_query
 
 
 def batch(*numbers: int, **more: Any) -> pa.RecordBatch:

@@ -11,7 +11,8 @@ import pytest
 
 import udfs._spark_thread.batches
 import udfs._spark_thread.micro_batch
-from udfs._spark_thread.micro_batch import from_payload, in_payloads, to_payload
+from udfs._spark_thread.batches import from_payload, to_payload
+from udfs._spark_thread.micro_batch import in_payloads
 
 VALUES: dict[str, tuple[pa.DataType, Any]] = {
     "bool": (pa.bool_(), True),

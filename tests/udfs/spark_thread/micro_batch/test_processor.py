@@ -14,8 +14,9 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 import udfs._spark_thread.micro_batch
 from udfs import CarryOver
 from udfs._sent.settings import Enrichment
+from udfs._spark_thread.batches import from_payload, to_payload
 from udfs._spark_thread.bridge import WaitLimit
-from udfs._spark_thread.micro_batch import CarryingProcessor, from_payload, to_payload, unpacked
+from udfs._spark_thread.micro_batch import CarryingProcessor, unpacked
 
 TYPES = {"bigint": T.LongType(), "int": T.IntegerType(), "string": T.StringType()}
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
