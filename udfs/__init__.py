@@ -76,30 +76,23 @@ __all__ = [
     "unordered_wait",
 ]
 
-# The module of each name. It is imported at the name's first use, because `udfs.http` works without PySpark and without
-# the operator, and the demo's service without PySpark.
-_OPERATOR = ("AsyncFunction", "DelayList", "ExponentialBackoff", "FixedDelay", "Observer", "RetryBudget")
-_MODULES = {
-    **dict.fromkeys((*_OPERATOR, "shared", "transient"), "trio_asyncio_io"),
-    "AsyncPandasUDF": "._column",
-    "CarriedTooLongError": "._sent.carry_over",
-    "CarryOver": "._sent.carry_over",
-    "ClusterBudget": "._limits.cluster_limits",
-    "ClusterRate": "._limits.cluster_limits",
-    "ClusterRateError": "._limits.cluster_gates",
-    "HangUpError": "._pyspark_worker",
-    "JobForecast": "._rehearsal.forecast",
-    "Memo": "._plan.memo",
-    "MemoError": "._memo.directory",
-    "ResultTypeError": "._spark_thread.converters",
-    "async_pandas_udf": "._column",
-    "explain": "._plan.metrics",
-    "keyed_wait": "._dataframe",
-    "ordered_wait": "._dataframe",
-    "rehearse": "._rehearsal.job",
-    "summary": "._plan.metrics",
-    "unordered_wait": "._dataframe",
+# The modules of the other names. They are imported at a name's first use, because `udfs.http` works without PySpark and
+# without the operator, and the demo's service without PySpark.
+_NAMES = {
+    "._column": ("AsyncPandasUDF", "async_pandas_udf"),
+    "._dataframe": ("keyed_wait", "ordered_wait", "unordered_wait"),
+    "._limits.cluster_gates": ("ClusterRateError",),
+    "._limits.cluster_limits": ("ClusterBudget", "ClusterRate"),
+    "._memo.directory": ("MemoError",),
+    "._plan.memo": ("Memo",),
+    "._plan.metrics": ("explain", "summary"),
+    "._pyspark_worker": ("HangUpError",),
+    "._rehearsal.forecast": ("JobForecast",),
+    "._rehearsal.job": ("rehearse",),
+    "._sent.carry_over": ("CarriedTooLongError", "CarryOver"),
+    "._spark_thread.converters": ("ResultTypeError",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
@@ -108,10 +101,10 @@ def __getattr__(name: str) -> Any:
     Raises:
         ModuleNotFoundError: PySpark or a package that it needs is not installed. The message says what to install.
     """
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needs_extra(f"{__name__}.{name}", "spark"):
-        module = import_module(_MODULES[name], __name__)
+        module = import_module(_MODULES.get(name, "trio_asyncio_io"), __name__)
     globals()[name] = value = getattr(module, name)
     return value
 
