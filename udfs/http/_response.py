@@ -28,12 +28,12 @@ class ResponseBody(httpx.AsyncByteStream):
     **Cancellation** of a read closes the connection.
 
     Args:
-        request: The request that is answered.
+        request: The request that is answered, of httpx or httpx2.
         connection: Receives the body.
         release: Called once with the connection: at `close`, or after an error.
     """
 
-    def __init__(self, request: httpx.Request, connection: Connection, release: Callable[[Connection], None]) -> None:
+    def __init__(self, request: Any, connection: Connection, release: Callable[[Connection], None]) -> None:
         self._request = request
         self._connection = connection
         self._release: Callable[[Connection], None] | None = release

@@ -10,7 +10,7 @@ httpx2's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec
@@ -24,10 +24,10 @@ except ImportError as error:
 
 from ._client import Pool, check_options, completed_from
 from ._client import client as _httpx_client
-from ._connection import Connection
 from ._decoding import check_body_limit, received_limit, too_large_text
 from ._origin import Certificate, Verify, origin_of_url
 from ._request import RequestWriter
+from ._response import ResponseBody
 from ._transport import Around
 from ._transport import StackTransport as _HttpxTransport
 
@@ -97,7 +97,7 @@ class StackTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(
             head.status,
             headers=[(name, value) for name, _, value in head.fields],
-            stream=_ResponseBody(connection, self._exchanger.release, request),
+            stream=_ResponseBody(request, connection, self._exchanger.release),
             extensions={"http_version": head.version, "reason_phrase": head.reason},
         )
 
@@ -106,42 +106,17 @@ class StackTransport(httpx2.AsyncBaseTransport):
         self._exchanger.close()
 
 
-class _ResponseBody(httpx2.AsyncByteStream):
-    """The body of a response, still in its content coding.
+class _ResponseBody(ResponseBody, httpx2.AsyncByteStream):
+    """As that of httpx, with httpx2's errors."""
 
-    **Cancellation** of a read closes the connection.
-
-    Args:
-        connection: Receives the body.
-        release: Called once with the connection: at the end, or after an error.
-        request: The request that is answered.
-    """
-
-    def __init__(self, connection: Connection, release: Callable[[Connection], None], request: httpx2.Request) -> None:
-        self._connection = connection
-        self._release: Callable[[Connection], None] | None = release
-        self._request = request
-        self._seconds = request.extensions.get("timeout", {}).get("read")
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def read(self) -> bytes:
+        """See `ResponseBody`."""
         try:
-            while part := await self._read():
-                yield part
-        finally:
-            await self.aclose()
-
-    async def _read(self) -> bytes:
-        if self._release is None:  # the connection may have another request by now
-            raise httpx2.StreamClosed
-        try:
-            return await self._connection.read(self._seconds)
+            return await super().read()
+        except httpx.StreamClosed:
+            raise httpx2.StreamClosed from None
         except httpx.RequestError as error:
             raise _translated(error, self._request) from error
-
-    async def aclose(self) -> None:
-        release, self._release = self._release, None
-        if release is not None:
-            release(self._connection)
 
 
 class HostRefusedError(httpx2.RequestError):
