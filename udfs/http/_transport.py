@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import Any, Final, Self
 
 import httpx
@@ -118,13 +117,8 @@ class Around:
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self._transport.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *details: object) -> None:
+        await self._transport.__aexit__(*details)
 
     async def aclose(self) -> None:
         """Close the transport."""
