@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from inspect import getmembers, isfunction
 from typing import Any
@@ -60,16 +60,8 @@ class Calls(AsyncFunction[Any, Any]):
         """The arguments of the operator."""
         options, on_error = self._settings.options, self._settings.on_error
         observer = options.observer
-        return {
-            "mode": options.mode,
-            "timeout": options.timeout,
-            "capacity": options.capacity,
+        return {each.name: getattr(options, each.name) for each in fields(options)} | {
             "gate": gates_of(self._settings),
-            "buffer": options.buffer,
-            "key": options.key,
-            "group": options.group,
-            "group_wait": options.group_wait,
-            "group_split": options.group_split,
             "retry": options.retry and _of_rows(options.retry),
             "observer": observer if observer is None or isinstance(observer, Report) else RowObserver(observer),
             "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),
