@@ -43,16 +43,9 @@ OF_TOTALS: Final = tuple(
 OF_TASKS: Final = tuple(each.name for each in fields(TaskTimes))
 
 # The position of each number in the column: by its name, behind "rows.", "totals." or "tasks."
-NUMBERS: Final = {
-    f"{group}.{name}": position
-    for position, (group, name) in enumerate(
-        [
-            *(("rows", name) for name in OF_ROWS),
-            *(("totals", name) for name in OF_TOTALS),
-            *(("tasks", name) for name in OF_TASKS),
-        ]
-    )
-}
+_GROUPS: Final = {"rows": OF_ROWS, "totals": OF_TOTALS, "tasks": OF_TASKS}
+_NAMES: Final = [f"{group}.{name}" for group, names in _GROUPS.items() for name in names]
+NUMBERS: Final = {name: position for position, name in enumerate(_NAMES)}
 HIGHEST: Final = frozenset({"rows.slowest", "tasks.ended", *(f"totals.{name}" for name in Totals.HIGHEST)})
 LOWEST: Final = frozenset({"tasks.began"})
 
