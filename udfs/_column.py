@@ -122,13 +122,17 @@ class AsyncPandasUDF(Generic[F_co]):
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
         check_time_zone(zone.active, kind)
+        return self._task(lambda batches: ColumnConversion(settings, kind, zone.of_query()).run(batches))
 
-        def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    def _task(self, run: Callable[[Iterator[Any]], Iterator[pa.Array]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+        """What Spark sends to the workers so that they run this, under the name of the UDF."""
+
+        def named(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             with traceback_as_note():
-                yield from ColumnConversion(settings, kind, zone.of_query()).run(batches)
+                yield from run(batches)
 
-        run.__name__ = run.__qualname__ = self.__name__
-        return needs_packages(for_column_udf(run, self.returnType))
+        named.__name__ = named.__qualname__ = self.__name__
+        return needs_packages(for_column_udf(named, self.returnType))
 
 
 @overload

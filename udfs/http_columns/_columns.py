@@ -6,17 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, Unpack
 
-import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io.embedding import check_keywords, list_keywords
 
 from .._column import AsyncPandasUDF
-from .._exceptions import traceback_as_note
 from .._plan.session import active_session
-from .._plan.worker_python import needs_packages, use_the_drivers_python
-from .._pyspark_worker import for_column_udf
+from .._plan.worker_python import use_the_drivers_python
 from .._sent.settings import Settings
 from ._arrow import RESPONSE_TYPE, HttpConversion
 from ._options import HttpArguments, HttpOptions
@@ -199,13 +196,7 @@ class _HttpUDF(AsyncPandasUDF):
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
         settings, kind = self.settings, self.kind
-
-        def run(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-            with traceback_as_note():
-                yield from HttpConversion(settings, kind).run(batches)
-
-        run.__name__ = run.__qualname__ = self.__name__
-        return needs_packages(for_column_udf(run, RESPONSE_TYPE))
+        return self._task(lambda batches: HttpConversion(settings, kind).run(batches))
 
 
 def _settings(options: HttpOptions, session: Any) -> Settings:
