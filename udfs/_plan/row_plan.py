@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from .._sent.column_types import extra_columns, plan_fields
 from .._sent.settings import Enrichment, Flatten, Settings
-from .schema import check_columns, check_time_zone, event_time_column, key_column, lookup_names, position_of
+from .schema import check_columns, check_time_zone, event_time_column, key_column, lookup_names
 from .session import time_zone
 
 __all__ = ["HASH_COLUMN", "RowPlan", "plan_rows"]
@@ -63,14 +63,12 @@ def plan_rows(
     existing = df.schema
     extras = [StructField(extra.name, extra.kind) for extra in extra_columns(settings)]
     case = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    event_times = [] if event_time is None else [event_time]
-    used = [*inputs, *event_times, *keys]
-    check_columns(existing.names, [*added.names, *(extra.name for extra in extras)], used, case=case)
-    position = {name: position_of(name, existing.names, case=case) for name in used}
-    for name in event_times:
-        event_time_column(existing.names[position[name]], existing, position[name])
+    used = [*inputs, *keys] if event_time is None else [*inputs, event_time, *keys]
+    position = check_columns(existing.names, [*added.names, *(extra.name for extra in extras)], used, case=case)
+    if event_time is not None:
+        event_time_column(existing.fields[position[event_time]])
     for name in keys:
-        key_column(existing.names[position[name]], existing, position[name])
+        key_column(existing.fields[position[name]])
     zone = time_zone(df.sparkSession)
     check_time_zone(zone, StructType([*(existing.fields[position[name]] for name in inputs), *added]))
     columns = StructType(plan_fields(existing))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -21,7 +21,6 @@ __all__ = [
     "microseconds",
     "new_columns",
     "parse_type",
-    "position_of",
 ]
 
 UNITS = {
@@ -61,12 +60,17 @@ def new_columns(declared: DataType | str) -> StructType:
     return StructType([StructField(each.name, each.dataType, nullable=True, metadata=each.metadata) for each in kind])
 
 
-def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool) -> None:
+def check_columns(
+    existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool
+) -> dict[str, int]:
     """Check that each input column exists exactly once, and that no new column exists.
 
     Args:
         existing, added, inputs: Names of columns.
         case: Whether names are case-sensitive in the session.
+
+    Returns:
+        The position of each input column.
 
     Raises:
         ValueError: A column does not meet these conditions. The message names it.
@@ -86,12 +90,7 @@ def check_columns(existing: Sequence[str], added: Sequence[str], inputs: Sequenc
             raise ValueError(f"there is a column {name!r} already: give the new one another name, or drop the old one")
     if len({fold(name) for name in added}) < len(added):
         raise ValueError(f"the schema names a column twice: {', '.join(added)}")
-
-
-def position_of(name: str, existing: Iterable[str], *, case: bool) -> int:
-    """The position of a column that exists."""
-    fold = str if case else str.lower
-    return [fold(each) for each in existing].index(fold(name))
+    return {name: known.index(fold(name)) for name in inputs}
 
 
 def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
@@ -109,24 +108,24 @@ def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
     return list(existing) if is_plain and len(folded) > len(existing) else [f"_{n}" for n in range(len(existing))]
 
 
-def event_time_column(name: str, schema: StructType, position: int) -> None:
+def event_time_column(column: StructField) -> None:
     """Check that the column has a type for event times.
 
     Raises:
         TypeError: It is not a timestamp.
     """
-    kind = schema.fields[position].dataType
+    name, kind = column.name, column.dataType
     if not isinstance(kind, TimestampType | TimestampNTZType):
         raise TypeError(f"event_time must be a timestamp column, and {name!r} is {kind.simpleString()}: cast it first")
 
 
-def key_column(name: str, schema: StructType, position: int) -> None:
+def key_column(column: StructField) -> None:
     """Check that the column has a type for keys.
 
     Raises:
         TypeError: Equality is not defined for its values.
     """
-    kind = schema.fields[position].dataType
+    name, kind = column.name, column.dataType
     if isinstance(kind, ArrayType | MapType | StructType | VariantType):
         raise TypeError(f"key must be columns of plain values, and {name!r} is {kind.simpleString()}: use its fields")
 

@@ -16,7 +16,6 @@ from udfs._plan.schema import (
     microseconds,
     new_columns,
     parse_type,
-    position_of,
 )
 
 FLIGHTS = ["origin", "dest", "Time_Hour"]
@@ -101,8 +100,8 @@ def test_a_duplicate_addition_is_refused(added: list[str], case: bool) -> None:
 
 
 def test_a_column_is_found_by_name() -> None:
-    assert position_of("time_hour", FLIGHTS, case=False) == 2
-    assert position_of("Time_Hour", FLIGHTS, case=True) == 2
+    assert check_columns(FLIGHTS, [], ["time_hour"], case=False) == {"time_hour": 2}
+    assert check_columns(FLIGHTS, [], ["Time_Hour"], case=True) == {"Time_Hour": 2}
 
 
 SCHEMA = T.StructType(
@@ -117,7 +116,7 @@ SCHEMA = T.StructType(
 
 @pytest.mark.parametrize("position", [0, 1])
 def test_both_kinds_of_timestamp_are_event_times(position: int) -> None:
-    event_time_column(SCHEMA.names[position], SCHEMA, position)
+    event_time_column(SCHEMA[position])
 
 
 @pytest.mark.parametrize("position", [2, 3])
@@ -126,7 +125,7 @@ def test_other_types_are_not_event_times(position: int) -> None:
     with pytest.raises(
         TypeError, match=f"event_time must be a timestamp column, and '{name}' is {kind}: cast it first"
     ):
-        event_time_column(name, SCHEMA, position)
+        event_time_column(SCHEMA[position])
 
 
 @pytest.mark.parametrize(
