@@ -31,7 +31,6 @@ __all__ = [
     "respond",
     "running_process",
     "serve",
-    "service_parser",
 ]
 
 READY: Final = "listening on "
@@ -124,7 +123,7 @@ def serve(app: Callable[..., Awaitable[None]], options: argparse.Namespace) -> N
 
     Args:
         app: An ASGI application.
-        options: Those of a `service_parser`.
+        options: `port` and `with_parent`.
 
     Raises:
         SystemExit: The port is in use.
@@ -146,28 +145,6 @@ def serve(app: Callable[..., Awaitable[None]], options: argparse.Namespace) -> N
             _Server(config).run(sockets=[listening])
     except KeyboardInterrupt:  # Ctrl-C before the server has installed its handler
         return
-
-
-def service_parser(module: str, documentation: str | None, port: int) -> argparse.ArgumentParser:
-    """A parser of the options that all services have: `--port`, with this default, and `--with-parent`."""
-    description, _, routes = str(documentation).partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {module}",
-        description=description,
-        epilog=routes,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    help_of_port = f"port on 127.0.0.1; 0 means any free port (default: {port})"
-    parser.add_argument("--port", type=_port, default=port, metavar="N", help=help_of_port)
-    parser.add_argument("--with-parent", action="store_true", help="exit when standard input is closed")
-    return parser
-
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port < 2**16:
-        raise argparse.ArgumentTypeError(f"must be 0 to 65535, got {text}")
-    return port
 
 
 def listener(port: int) -> socket.socket:

@@ -40,7 +40,6 @@ from ._server import (
     respond,
     running_process,
     serve,
-    service_parser,
 )
 
 __all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
@@ -193,7 +192,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = service_parser("udfs.demo.service", __doc__, PORT)
+    description, _, routes = str(__doc__).partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="python -m udfs.demo.service",
+        description=description,
+        epilog=routes,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    help_of_port = f"port on 127.0.0.1; 0 means any free port (default: {PORT})"
+    parser.add_argument("--port", type=_port, default=PORT, metavar="N", help=help_of_port)
+    parser.add_argument("--with-parent", action="store_true", help="exit when standard input is closed")
     parser.add_argument(
         "--faults",
         action="store_true",
@@ -201,6 +209,13 @@ def _parser() -> argparse.ArgumentParser:
         "(default: a mean latency of 20 ms, no errors)",
     )
     return parser
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 2**16:
+        raise argparse.ArgumentTypeError(f"must be 0 to 65535, got {text}")
+    return port
 
 
 if __name__ == "__main__":
