@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import socket
@@ -25,10 +24,8 @@ __all__ = [
     "Response",
     "Send",
     "encoded",
-    "hangs_up",
     "json_response",
     "listener",
-    "respond",
     "running_process",
     "serve",
 ]
@@ -47,26 +44,6 @@ class Response(NamedTuple):
     status: int
     body: bytes
     headers: Sequence[tuple[bytes, bytes]] = ()
-
-
-async def hangs_up(receive: Receive, seconds: float) -> bool:
-    """Wait for these seconds, or until the client hangs up; whether it did."""
-    try:
-        async with asyncio.timeout(seconds):
-            while (await receive())["type"] != "http.disconnect":
-                pass
-    except TimeoutError:
-        return False
-    return True
-
-
-async def respond(send: Send, response: Response) -> None:
-    """Send a response."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
-    await send(
-        {"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]},
-    )
-    await send({"type": "http.response.body", "body": response.body})
 
 
 def json_response(status: int, value: Mapping[str, Any], headers: Sequence[tuple[bytes, bytes]] = ()) -> Response:

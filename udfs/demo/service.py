@@ -20,6 +20,7 @@ hours are missing.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import math
 import random
 import time
@@ -35,9 +36,7 @@ from ._server import (
     Response,
     Send,
     encoded,
-    hangs_up,
     json_response,
-    respond,
     running_process,
     serve,
 )
@@ -114,14 +113,14 @@ class LookupApp:
             case _:
                 response = json_response(HTTPStatus.NOT_FOUND, {"error": f"no such route: {method} {path}"})
         if response is not None:
-            await respond(send, response)
+            await _respond(send, response)
 
     async def _look_up(self, path: str, receive: Receive) -> Response | None:
         counts = self._counts  # a reset replaces them
         self._requests[path] += 1
         seconds, fails = latency(path, self._requests[path], faults=self._faults)
         counts.update(requests=1, in_flight=1, slow=seconds >= _STRAGGLER_SECONDS[0])
-        hung_up = await hangs_up(receive, seconds)
+        hung_up = await _hangs_up(receive, seconds)
         counts["in_flight"] -= 1
         if hung_up:
             counts["cancelled"] += 1
@@ -155,6 +154,26 @@ class LookupApp:
         return json_response(HTTPStatus.TOO_MANY_REQUESTS, error, [(b"retry-after", b"%d" % seconds)])
 
 
+async def _respond(send: Send, response: Response) -> None:
+    """Send a response."""
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
+    await send(
+        {"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]},
+    )
+    await send({"type": "http.response.body", "body": response.body})
+
+
+async def _hangs_up(receive: Receive, seconds: float) -> bool:
+    """Wait for these seconds, or until the client hangs up; whether it did."""
+    try:
+        async with asyncio.timeout(seconds):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return False
+    return True
+
+
 def bodies_by_path() -> dict[str, bytes]:
     """The response body for each observation and each aircraft."""
     rows = {f"/weather/{row['origin']}/{row['time_hour']}": row for row in weather()}
@@ -170,7 +189,7 @@ async def _wait(key: str, receive: Receive) -> Response | None:
     if not 0 <= seconds <= _LONGEST_SECONDS:
         error = {"error": f"seconds must be 0 to {_LONGEST_SECONDS:.0f}, as in /slow/2.5; got {key!r}"}
         return json_response(HTTPStatus.BAD_REQUEST, error)
-    return None if await hangs_up(receive, seconds) else json_response(HTTPStatus.OK, {"seconds": seconds})
+    return None if await _hangs_up(receive, seconds) else json_response(HTTPStatus.OK, {"seconds": seconds})
 
 
 def running() -> AbstractContextManager[str]:
