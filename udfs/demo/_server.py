@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import socket
 import subprocess
@@ -23,8 +22,6 @@ __all__ = [
     "Receive",
     "Response",
     "Send",
-    "encoded",
-    "json_response",
     "listener",
     "running_process",
     "serve",
@@ -44,16 +41,6 @@ class Response(NamedTuple):
     status: int
     body: bytes
     headers: Sequence[tuple[bytes, bytes]] = ()
-
-
-def json_response(status: int, value: Mapping[str, Any], headers: Sequence[tuple[bytes, bytes]] = ()) -> Response:
-    """A response with this value as its body."""
-    return Response(status, encoded(value), headers)
-
-
-def encoded(value: Mapping[str, Any]) -> bytes:
-    """The body of a response with this value."""
-    return json.dumps(value, allow_nan=False).encode()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import math
 import random
 import time
@@ -31,15 +32,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from ._flights import planes, weather
-from ._server import (
-    Receive,
-    Response,
-    Send,
-    encoded,
-    json_response,
-    running_process,
-    serve,
-)
+from ._server import Receive, Response, Send, running_process, serve
 
 __all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
 
@@ -106,12 +99,12 @@ class LookupApp:
             case "GET", "slow":
                 response = await _wait(key, receive)
             case "GET", "stats":
-                response = json_response(HTTPStatus.OK, self._counts)
+                response = _json_response(HTTPStatus.OK, self._counts)
             case "POST", "reset":
                 self._forget()
-                response = json_response(HTTPStatus.OK, {})
+                response = _json_response(HTTPStatus.OK, {})
             case _:
-                response = json_response(HTTPStatus.NOT_FOUND, {"error": f"no such route: {method} {path}"})
+                response = _json_response(HTTPStatus.NOT_FOUND, {"error": f"no such route: {method} {path}"})
         if response is not None:
             await _respond(send, response)
 
@@ -126,20 +119,20 @@ class LookupApp:
             counts["cancelled"] += 1
             return None
         if fails:
-            response = json_response(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "temporary failure: try again"})
+            response = _json_response(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "temporary failure: try again"})
         elif path in self._bodies:
             response = Response(HTTPStatus.OK, self._bodies[path])
         else:
-            response = json_response(HTTPStatus.NOT_FOUND, {"error": f"no such row: {path}"})
+            response = _json_response(HTTPStatus.NOT_FOUND, {"error": f"no such row: {path}"})
         counts[f"{response.status:d}"] += 1
         return response
 
     def _fail_every_other_time(self, key: str) -> Response:
         if key in self._flaky:
             self._flaky.remove(key)
-            return json_response(HTTPStatus.OK, {"key": key})
+            return _json_response(HTTPStatus.OK, {"key": key})
         self._flaky.add(key)
-        return json_response(
+        return _json_response(
             HTTPStatus.SERVICE_UNAVAILABLE, {"error": f"/flaky/{key} fails every other time: try again"}
         )
 
@@ -148,10 +141,20 @@ class LookupApp:
         free_at = self._free_at.setdefault(key, now + _BUSY_SECONDS)
         if now >= free_at:
             del self._free_at[key]
-            return json_response(HTTPStatus.OK, {"key": key})
+            return _json_response(HTTPStatus.OK, {"key": key})
         seconds = math.ceil(free_at - now)
         error = {"error": f"too many requests for /busy/{key}: try again in {seconds} s"}
-        return json_response(HTTPStatus.TOO_MANY_REQUESTS, error, [(b"retry-after", b"%d" % seconds)])
+        return _json_response(HTTPStatus.TOO_MANY_REQUESTS, error, [(b"retry-after", b"%d" % seconds)])
+
+
+def _json_response(status: int, value: Mapping[str, Any], headers: Sequence[tuple[bytes, bytes]] = ()) -> Response:
+    """A response with this value as its body."""
+    return Response(status, _encoded(value), headers)
+
+
+def _encoded(value: Mapping[str, Any]) -> bytes:
+    """The body of a response with this value."""
+    return json.dumps(value, allow_nan=False).encode()
 
 
 async def _respond(send: Send, response: Response) -> None:
@@ -178,7 +181,7 @@ def bodies_by_path() -> dict[str, bytes]:
     """The response body for each observation and each aircraft."""
     rows = {f"/weather/{row['origin']}/{row['time_hour']}": row for row in weather()}
     rows |= {f"/planes/{row['tailnum']}": row for row in planes()}
-    return {path: encoded(row) for path, row in rows.items()}
+    return {path: _encoded(row) for path, row in rows.items()}
 
 
 async def _wait(key: str, receive: Receive) -> Response | None:
@@ -188,8 +191,8 @@ async def _wait(key: str, receive: Receive) -> Response | None:
         seconds = math.nan
     if not 0 <= seconds <= _LONGEST_SECONDS:
         error = {"error": f"seconds must be 0 to {_LONGEST_SECONDS:.0f}, as in /slow/2.5; got {key!r}"}
-        return json_response(HTTPStatus.BAD_REQUEST, error)
-    return None if await _hangs_up(receive, seconds) else json_response(HTTPStatus.OK, {"seconds": seconds})
+        return _json_response(HTTPStatus.BAD_REQUEST, error)
+    return None if await _hangs_up(receive, seconds) else _json_response(HTTPStatus.OK, {"seconds": seconds})
 
 
 def running() -> AbstractContextManager[str]:
