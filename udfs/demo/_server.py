@@ -1,4 +1,4 @@
-"""Runs an ASGI application as a process on 127.0.0.1, and what such applications have in common."""
+"""Runs an ASGI application as a process on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -8,39 +8,21 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from .._extras import needs_extra
 
 with needs_extra("the demo's lookup service", "demo"):
     import uvicorn
 
-__all__ = [
-    "Receive",
-    "Response",
-    "Send",
-    "listener",
-    "running_process",
-    "serve",
-]
+__all__ = ["listener", "running_process", "serve"]
 
 READY: Final = "listening on "
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75  # longer than any client keeps an idle connection, so that no client finds it closed
-
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-
-class Response(NamedTuple):
-    """A response with a body of JSON."""
-
-    status: int
-    body: bytes
-    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 @contextmanager

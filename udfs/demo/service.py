@@ -26,13 +26,13 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ._flights import planes, weather
-from ._server import Receive, Response, Send, running_process, serve
+from ._server import running_process, serve
 
 __all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
 
@@ -47,6 +47,17 @@ _ERROR_SHARE: Final = 0.005
 
 _BUSY_SECONDS: Final = 1
 _LONGEST_SECONDS: Final = 3600.0
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Response(NamedTuple):
+    """A response with a body of JSON."""
+
+    status: int
+    body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 def latency(path: str, number: int, *, faults: bool) -> tuple[float, bool]:
