@@ -58,7 +58,7 @@ def enriched(
     settings = for_session(settings, *limits, df.sparkSession)
     keys = column_names("key", [key] if isinstance(key, str) else key) if mode == "keyed" else []
     if carry_over is not None:
-        _check_carry_over(carry_over, df, event_time)
+        check_carry_over(carry_over, df, event_time)
     _check_flatten(flatten)
     if memo is not None:
         memo = as_memo(memo)
@@ -80,15 +80,6 @@ def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | No
     if (event_time is None) != (max_out_of_orderness is None):
         raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
     return None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
-
-
-def _check_carry_over(carry_over: CarryOver, df: DataFrame, event_time: str | None) -> None:
-    check_carry_over(carry_over, df)
-    if event_time is not None:
-        raise ValueError(
-            f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
-            "behind rows of later micro-batches, and would cross their watermarks"
-        )
 
 
 def _row_task(enrichment: Enrichment) -> Any:

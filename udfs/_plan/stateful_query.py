@@ -27,12 +27,12 @@ MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"
 SLICES = "bucket int, place long, payload binary"
 
 
-def check_carry_over(carry_over: object, df: DataFrame) -> None:
+def check_carry_over(carry_over: object, df: DataFrame, event_time: str | None) -> None:
     """Check that the rows of this DataFrame can be carried over.
 
     Raises:
         TypeError: `carry_over` is not a `CarryOver`.
-        ValueError: The DataFrame is not streaming, or the session's state store is not RocksDB.
+        ValueError: The DataFrame is not streaming, the session's state store is not RocksDB, or there is an event time.
         RuntimeError: This Spark has no stateful operator for Python.
         ImportError: protobuf is missing or too old. Spark's workers need it to reach the state store.
     """
@@ -47,6 +47,11 @@ def check_carry_over(carry_over: object, df: DataFrame) -> None:
     if not provider.endswith(".RocksDBStateStoreProvider"):
         raise ValueError(f'carry_over needs the RocksDB state store, got {provider}: set "{PROVIDER}" to "{ROCKSDB}"')
     _check_protobuf()
+    if event_time is not None:
+        raise ValueError(
+            f"carry_over and event_time={event_time!r} exclude each other: a row that is carried over comes out "
+            "behind rows of later micro-batches, and would cross their watermarks"
+        )
 
 
 def _check_protobuf() -> None:
