@@ -13,7 +13,7 @@ import httpx
 from ._decoding import ACCEPT_ENCODING, check_body_limit
 from ._fast_client import FastClient
 from ._origin import Certificate, Verify
-from ._proxies import chosen_proxies, proxy_mounts
+from ._proxies import environment_proxies, proxy_mounts
 from ._transport import BoundedTransport, StackTransport
 
 __all__ = ["Pool", "check_options", "client", "completed_from"]
@@ -126,7 +126,8 @@ class Pool(NamedTuple):
         self, library: Any, stack_transport: Callable[..., T], transport: T | None, mounts: Any, proxy: Any
     ) -> tuple[T, dict[str, Any]]:
         """Return the transport of a client, and those for some URLs: the proxies, and then the given ones."""
-        proxies = chosen_proxies(proxy, from_environment=self.trust_env and transport is None)
+        of_environment = environment_proxies() if self.trust_env and transport is None else {}
+        proxies = of_environment if proxy is None else {"all://": proxy}
         limits = library.Limits(
             max_connections=self.max_connections,
             max_keepalive_connections=self.max_idle,

@@ -7,16 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.request import getproxies
 
-__all__ = ["chosen_proxies", "environment_proxies", "proxy_mounts"]
+__all__ = ["environment_proxies", "proxy_mounts"]
 
 T = TypeVar("T")
-
-
-def chosen_proxies(proxy: Any, *, from_environment: bool) -> Mapping[str, Any]:
-    """Return the proxy for each pattern of URLs: the given one for all, or those of the environment, or none."""
-    if proxy is not None:
-        return {"all://": proxy}
-    return environment_proxies() if from_environment else {}
 
 
 def proxy_mounts(proxies: Mapping[str, Any], make: Callable[..., T]) -> dict[str, T | None]:
