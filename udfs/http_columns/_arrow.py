@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
 
@@ -62,21 +62,13 @@ class HttpConversion(Conversion[Any, pa.Array]):
 
     def read(self, batch: Any) -> list[Row]:
         """The rows of a batch, which is an array or a tuple of arrays."""
-        return self._rows(batch if isinstance(batch, tuple) else (batch,), next(self._numbers))
-
-    def write(self, rows: list[Row]) -> Iterator[pa.Array]:
-        """The outcomes, in the order of the rows."""
-        for part in _parts(rows):
-            structs = [_as_struct(row, self.settings.options.timeout) for row in part]
-            yield pa.array(structs, type=arrow_type(RESPONSE_TYPE))
-
-    def _rows(self, columns: Sequence[pa.Array], number: int) -> list[Row]:
+        columns = batch if isinstance(batch, tuple) else (batch,)
         names, required = PARAMETERS[self._kind]
         if not required <= len(columns) <= len(names):
             rule = f"{self._kind} takes {', '.join(names)}, of which the first {required} are required"
             raise TypeError(f"{rule}, got {len(columns)}")
         values = {name: _values(self._kind, name, column) for name, column in zip(names, columns, strict=False)}
-        size = len(columns[0])
+        size, number = len(columns[0]), next(self._numbers)
         methods = values.get("method", ["GET"] * size)
         headers, bodies = values.get("headers", [None] * size), values.get("body", [None] * size)
         parts = zip(methods, values["url"], headers, bodies, strict=True)
@@ -84,6 +76,12 @@ class HttpConversion(Conversion[Any, pa.Array]):
             Row((_request(method, url, pairs, body),), number, index)
             for index, (method, url, pairs, body) in enumerate(parts)
         ]
+
+    def write(self, rows: list[Row]) -> Iterator[pa.Array]:
+        """The outcomes, in the order of the rows."""
+        for part in _parts(rows):
+            structs = [_as_struct(row, self.settings.options.timeout) for row in part]
+            yield pa.array(structs, type=arrow_type(RESPONSE_TYPE))
 
 
 def _request(method: str | None, url: str | None, headers: Any, body: Any) -> HttpRequest | None:

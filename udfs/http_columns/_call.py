@@ -79,7 +79,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
                 ttl=self.cache,
                 key=key,
                 negative_ttl=0,
-                is_negative=_is_not_cacheable,
+                is_negative=lambda response: not response.is_cacheable,
             )
 
     async def close(self) -> None:
@@ -151,10 +151,6 @@ async def _response(whole: WholeResponse) -> HttpResponse:
     headers = whole.head.texts
     text = await decode_text(whole.content, charset_of(headers.get("content-type")))
     return HttpResponse(whole.head.status, headers, text)
-
-
-def _is_not_cacheable(response: HttpResponse) -> bool:
-    return not response.is_cacheable
 
 
 def _was_never_sent(request: HttpRequest, error: Exception) -> bool:
