@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .._sent.row import Row
 
-__all__ = ["SLICE_BYTES", "InputBatches", "from_payload", "packed", "ranges", "slices", "to_payload"]
+__all__ = ["SLICE_BYTES", "InputBatches", "even_slices", "from_payload", "packed", "ranges", "slices", "to_payload"]
 
 # A batch that is smaller than this is not copied to free a part of it.
 _SMALL_BYTES: Final = 16 * 1024
@@ -26,7 +26,11 @@ ArrowT = TypeVar("ArrowT", pa.Array, pa.RecordBatch)
 
 def slices(data: ArrowT) -> Iterator[ArrowT]:
     """The data in slices of about equal numbers of rows, each at most about `SLICE_BYTES`. Copies nothing."""
-    parts = min(-(-data.nbytes // SLICE_BYTES), len(data)) or 1
+    return even_slices(data, min(-(-data.nbytes // SLICE_BYTES), len(data)) or 1)
+
+
+def even_slices(data: ArrowT, parts: int) -> Iterator[ArrowT]:
+    """The data in this many slices of about equal numbers of rows. Copies nothing."""
     edges = [len(data) * part // parts for part in range(parts + 1)]
     for start, end in pairwise(edges):
         yield data.slice(start, end - start)

@@ -27,7 +27,7 @@ from .._sent.carry_over import CarriedTooLongError, CarryOver
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
 from .._spark_version import STATE_PARTITIONS
-from .batches import from_payload, slices, to_payload
+from .batches import even_slices, from_payload, slices, to_payload
 from .bridge import WaitLimit, enrich
 from .conversion import RowConversion
 
@@ -91,11 +91,8 @@ class Buckets:
 
     def _evenly(self, batch: pa.RecordBatch, first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Slices of even size for consecutive buckets, round-robin from `first`."""
-        parts = min(len(self.ids), batch.num_rows)
-        edges = [batch.num_rows * part // parts for part in range(parts + 1)]
-        for part in range(parts):
-            start, end = edges[part], edges[part + 1]
-            yield (first + part) % len(self.ids), batch.slice(start, end - start)
+        for number, part in enumerate(even_slices(batch, min(len(self.ids), batch.num_rows)), first):
+            yield number % len(self.ids), part
 
     def _by_hash(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         *columns, hashes = batch.columns
