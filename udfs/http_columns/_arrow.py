@@ -15,6 +15,7 @@ from trio_asyncio_io import ElementTimeoutError
 from .._sent.column_types import ERROR_TYPE, arrow_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
+from .._spark_thread.batches import ranges
 from .._spark_thread.conversion import Conversion
 from ._outcome import HttpResponse
 from ._requests import HttpRequest
@@ -79,8 +80,9 @@ class HttpConversion(Conversion[Any, pa.Array]):
 
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:
         """The outcomes, in the order of the rows."""
-        for part in _parts(rows):
-            structs = [_as_struct(row, self.settings.options.timeout) for row in part]
+        sizes = [len(row.result.body) if row.result else 0 for row in rows]
+        for start, end in ranges(sizes, _CHARACTERS):
+            structs = [_as_struct(row, self.settings.options.timeout) for row in rows[start:end]]
             yield pa.array(structs, type=arrow_type(RESPONSE_TYPE))
 
 
@@ -116,20 +118,6 @@ _TYPES: Final = {
     "headers": (_is_text_by_text, "a map<string, string>"),
     "body": (_is_text_or_binary, "a string or binary"),
 }
-
-
-def _parts(chunk: list[Row]) -> Iterator[list[Row]]:
-    """Split a chunk into parts that fit into one Arrow array."""
-    part: list[Row] = []
-    length = 0
-    for row in chunk:
-        own = len(row.result.body) if row.result else 0
-        if part and length + own > _CHARACTERS:
-            yield part
-            part, length = [], 0
-        part.append(row)
-        length += own
-    yield part
 
 
 def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
