@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from trio_asyncio_io import StreamRecord, Totals
@@ -37,6 +37,7 @@ class Failure:
         }
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Row:
     """One row: its input, its position, and its result.
 
@@ -60,44 +61,24 @@ class Row:
             gone by then; else None.
     """
 
-    __slots__ = (
-        "attempts",
-        "batch",
-        "cached",
-        "event_time",
-        "failure",
-        "index",
-        "inputs",
-        "key",
-        "nbytes",
-        "replaced",
-        "result",
-        "seconds",
-        "since",
-        "started",
-        "totals",
-        "weights",
-    )
-
     shows_values: ClassVar[bool] = True
 
-    def __init__(self, inputs: tuple[Any, ...], batch: int, index: int, nbytes: int = 0) -> None:
-        self.inputs = inputs
-        self.batch = batch
-        self.index = index
-        self.nbytes = nbytes
-        self.event_time: int | None = None
-        self.key: tuple[Any, ...] = ()
-        self.since = 0
-        self.attempts = 0
-        self.weights: tuple[float, float] | None = None
-        self.started: float | None = None
-        self.seconds = 0.0
-        self.result: Any = None
-        self.failure: Failure | None = None
-        self.cached = False
-        self.replaced = False
-        self.totals: tuple[Totals, TaskTimes] | None = None
+    inputs: tuple[Any, ...]
+    batch: int
+    index: int
+    nbytes: int = 0
+    event_time: int | None = field(default=None, init=False)
+    key: tuple[Any, ...] = field(default=(), init=False)
+    since: int = field(default=0, init=False)
+    attempts: int = field(default=0, init=False)
+    started: float | None = field(default=None, init=False)
+    seconds: float = field(default=0.0, init=False)
+    result: Any = field(default=None, init=False)
+    failure: Failure | None = field(default=None, init=False)
+    weights: tuple[float, float] | None = field(default=None, init=False)
+    cached: bool = field(default=False, init=False)
+    replaced: bool = field(default=False, init=False)
+    totals: tuple[Totals, TaskTimes] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"row ({', '.join(map(describe, self.inputs))})"
