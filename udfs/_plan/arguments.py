@@ -21,14 +21,7 @@ from .limits import limits_for_tasks
 from .memo import Memo
 from .session import share_of
 
-__all__ = [
-    "DataFrameArguments",
-    "UDFArguments",
-    "check_dataframe",
-    "column_names",
-    "for_session",
-    "make_settings",
-]
+__all__ = ["DataFrameArguments", "UDFArguments", "check_dataframe", "column_names", "for_session", "make_settings"]
 
 # The arguments of a UDF that are also options of the operator
 OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "group", "group_wait", "group_split")

@@ -19,15 +19,7 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import (
-    AsyncWaitOperator,
-    Results,
-    Snapshot,
-    Statistics,
-    StreamRecord,
-    assign_watermarks,
-    lingering,
-)
+from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, StreamRecord, assign_watermarks, lingering
 from trio_asyncio_io.embedding import TaskTimes
 
 from .._exceptions import starting_in_user_code

@@ -19,13 +19,7 @@ from trio_asyncio_io.embedding import describe
 from .._sent.zone import tzinfo_of
 from .._spark_version import TimeType
 
-__all__ = [
-    "NullFieldError",
-    "ResultTypeError",
-    "converter",
-    "only_field",
-]
-
+__all__ = ["NullFieldError", "ResultTypeError", "converter", "only_field"]
 
 # Types of most results, whose values have no fields. To find that out by checks for a mapping, a tuple and a dataclass
 # takes longer than the rest of a conversion.

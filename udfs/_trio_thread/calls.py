@@ -12,11 +12,7 @@ import numpy as np
 import pyarrow as pa
 import trio
 
-from trio_asyncio_io import (
-    AsyncFunction,
-    Observer,
-    RetryStrategy,
-)
+from trio_asyncio_io import AsyncFunction, Observer, RetryStrategy
 from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report

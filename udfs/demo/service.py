@@ -171,9 +171,7 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
 async def _respond(send: Send, response: Response) -> None:
     """Send a response."""
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
-    await send(
-        {"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]},
-    )
+    await send({"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]})
     await send({"type": "http.response.body", "body": response.body})
 
 
