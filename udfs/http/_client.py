@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import httpx
 
-from ._decoding import ACCEPT_ENCODING, check_body_limit
+from ._decoding import ACCEPT_ENCODING
 from ._fast_client import FastClient
 from ._origin import Certificate, Verify
 from ._proxies import environment_proxies, proxy_mounts
@@ -94,8 +94,7 @@ def client(
         ...     async def close(self):
         ...         await self.http.aclose()
     """
-    check_options(options)
-    check_body_limit(max_body_bytes)
+    check_options(options, max_body_bytes)
     pool = Pool(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
     transport, mounted = pool.transports(httpx, StackTransport, transport, mounts, proxy)
     limit = math.inf if max_body_bytes is None else max_body_bytes
@@ -152,14 +151,16 @@ def completed_from(source: Any) -> Callable[[F], F]:
     return decorate
 
 
-def check_options(options: dict[str, Any]) -> None:
-    """Remove the options that this client refuses.
+def check_options(options: dict[str, Any], max_body_bytes: int | None) -> None:
+    """Check the limit of bodies, and remove the options that this client refuses.
 
     Raises:
-        ValueError: One of them is used.
+        ValueError: The limit is below 1, or one of these options is used.
     """
     for name, advice in _REFUSED.items():
         if options.pop(name, None):
             raise ValueError(f"{name}= does not fit this client: {advice}")
     if not options.pop("http1", True):
         raise ValueError("http1=False does not fit this client: it supports HTTP/1.1 only")
+    if max_body_bytes is not None and not max_body_bytes >= 1:
+        raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")

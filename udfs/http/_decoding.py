@@ -31,7 +31,6 @@ __all__ = [
     "BodyTooLargeError",
     "Decoder",
     "body_too_large",
-    "check_body_limit",
     "decoder_for",
     "received_limit",
     "too_large_text",
@@ -60,16 +59,6 @@ _SMALL_BYTES: Final = 64 * 1024
 
 class BodyTooLargeError(httpx.RequestError):
     """The body of a response is larger than `max_body_bytes`. The rest was not read."""
-
-
-def check_body_limit(max_body_bytes: int | None) -> None:
-    """Check the limit that a user has given.
-
-    Raises:
-        ValueError: It is below 1.
-    """
-    if max_body_bytes is not None and not max_body_bytes >= 1:
-        raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")
 
 
 def body_too_large(limit: float) -> BodyTooLargeError:

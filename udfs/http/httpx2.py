@@ -24,7 +24,7 @@ except ImportError as error:
 
 from ._client import Pool, check_options, completed_from
 from ._client import client as _httpx_client
-from ._decoding import check_body_limit, received_limit, too_large_text
+from ._decoding import received_limit, too_large_text
 from ._origin import Certificate, Verify, origin_of_url
 from ._request import RequestWriter
 from ._response import ResponseBody
@@ -56,8 +56,7 @@ def client(
     **options: Any,
 ) -> httpx2.AsyncClient:
     """Return an `httpx2.AsyncClient` on a `StackTransport`, with the options of `udfs.http.client`."""
-    check_options(options)
-    check_body_limit(max_body_bytes)
+    check_options(options, max_body_bytes)
     pool = Pool(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
     transport, mounted = pool.transports(httpx2, StackTransport, transport, mounts, proxy)
     if max_body_bytes is not None:
