@@ -66,13 +66,13 @@ class TlsStream:
         """
         try:
             while not self._is_agreed():
-                await self._send_outgoing()
+                await self.drain()
                 data = await self._socket.receive_some()
                 if not data:
                     raise trio.BrokenResourceError("the server closed the connection in the TLS handshake")
                 self._count(data)
                 self._incoming.write(data)
-            await self._send_outgoing()
+            await self.drain()
         except ssl.SSLError:
             self._flush()  # the alert that gives the server the reason
             raise
@@ -150,10 +150,6 @@ class TlsStream:
         except ssl.SSLWantReadError:
             return False
         return True
-
-    async def _send_outgoing(self) -> None:
-        if self._outgoing.pending and not self._socket.send_now(self._outgoing.read()):
-            await self._socket.drain()
 
     def _flush_now(self) -> bool:
         """Encrypt and send what the kernel takes. Returns whether that was everything.
