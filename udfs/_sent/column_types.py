@@ -6,19 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    CharType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    VarcharType,
-)
+from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructField, StructType, VarcharType
 
 from .._exceptions import type_name
 from .._spark_version import arrow_type_in_utc
@@ -36,25 +24,26 @@ __all__ = [
     "metadata_array",
     "plan_fields",
     "plan_type",
+    "struct_type",
 ]
 
-ERROR_TYPE = StructType(
-    [
-        StructField("type", StringType()),
-        StructField("message", StringType()),
-        StructField("attempts", IntegerType()),
-        StructField("seconds", DoubleType()),
-    ]
-)
-METADATA_TYPE = StructType(
-    [
-        StructField("attempts", IntegerType()),
-        StructField("seconds", DoubleType()),
-        StructField("cached", BooleanType()),
-        StructField("error", StringType()),
-        StructField("estimated_weight", DoubleType()),
-        StructField("settled_weight", DoubleType()),
-    ]
+
+def struct_type(**fields: DataType | str) -> StructType:
+    """A struct with these nullable fields. The name of a type without parameters, such as "double", stands for it."""
+    kind = StructType()
+    for name, of_field in fields.items():
+        kind.add(name, of_field)
+    return kind
+
+
+ERROR_TYPE = struct_type(type="string", message="string", attempts="integer", seconds="double")
+METADATA_TYPE = struct_type(
+    attempts="integer",
+    seconds="double",
+    cached="boolean",
+    error="string",
+    estimated_weight="double",
+    settled_weight="double",
 )
 ERROR_COLUMN = "error"
 

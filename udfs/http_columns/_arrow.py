@@ -8,11 +8,11 @@ from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import IntegerType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import MapType, StringType
 
 from trio_asyncio_io import ElementTimeoutError
 
-from .._sent.column_types import ERROR_TYPE, arrow_type
+from .._sent.column_types import ERROR_TYPE, arrow_type, struct_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .._spark_thread.batches import ranges
@@ -22,13 +22,8 @@ from ._requests import HttpRequest
 
 __all__ = ["PARAMETERS", "RESPONSE_TYPE", "HttpConversion"]
 
-RESPONSE_TYPE: Final = StructType(
-    [
-        StructField("status", IntegerType()),
-        StructField("headers", MapType(StringType(), StringType())),
-        StructField("body", StringType()),
-        StructField("error", ERROR_TYPE),
-    ]
+RESPONSE_TYPE: Final = struct_type(
+    status="integer", headers=MapType(StringType(), StringType()), body="string", error=ERROR_TYPE
 )
 
 # The parameters of each function, and how many of them are required
