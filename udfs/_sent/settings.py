@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
-from pyspark.sql.types import StructType
+import pyarrow as pa
+from pyspark.sql.types import DataType, StructType
 
 from trio_asyncio_io import Options
 from trio_asyncio_io.embedding import check_number
@@ -14,7 +15,7 @@ from .._limits.cluster_limits import Leased, TaskShare
 from .packed_function import PackedFunction
 from .row import Row, SecretRow
 
-__all__ = ["Enrichment", "ErrorMode", "Flatten", "Mode", "Settings"]
+__all__ = ["Enrichment", "ErrorMode", "Flatten", "MemoTask", "Mode", "Settings"]
 
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
@@ -116,3 +117,29 @@ class Enrichment:
     event_time: int | None = None
     key: tuple[int, ...] = ()
     flatten: Flatten = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoTask:
+    """How the tasks of a query use a memo. Created on the driver, and pickled.
+
+    Args:
+        path: The directory.
+        schema: The columns of its files.
+        answer: The type of an answer: of the new column, a struct of several, or an array of these with `flatten`.
+        function, version: What to write beside each answer. The version is a part of the keys.
+        max_age, remember_failures_for, write_every: The options of the memo, in seconds.
+        partitions: The number of tasks. All rows of a task have buckets with the same remainder by it.
+        in_buckets: Whether the rows are sorted by bucket.
+    """
+
+    path: str
+    schema: pa.Schema
+    answer: DataType
+    function: str
+    version: str
+    max_age: float
+    remember_failures_for: float
+    write_every: float
+    partitions: int
+    in_buckets: bool
