@@ -23,8 +23,7 @@ from .._memo.location import absolute
 from .._memo.merge import compact, merge
 from .._sent.bucket_ids import bucket_ids
 from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
-from .._sent.memo_task import MemoTask
-from .._sent.settings import Settings
+from .._sent.settings import MemoTask, Settings
 from .._spark_thread.memo_rows import MemoRows, read_answers
 from .._spark_version import TimeType
 from .row_plan import RowPlan

@@ -12,9 +12,8 @@ import pyarrow as pa
 from trio_asyncio_io.gates import RefusedError
 
 from .._memo.writer import Writer
-from .._sent.memo_task import MemoTask
 from .._sent.row import Failure, Row
-from .._sent.settings import Enrichment
+from .._sent.settings import Enrichment, MemoTask
 from .conversion import RowConversion
 from .writing import ResultWriter
 

@@ -18,9 +18,8 @@ from .._memo.merge import merge
 from .._memo.reader import Reader
 from .._memo.writer import Writer
 from .._sent.column_types import arrow_type
-from .._sent.memo_task import MemoTask
 from .._sent.row import Failure, Row
-from .._sent.settings import Enrichment
+from .._sent.settings import Enrichment, MemoTask
 from .batches import ranges, slices
 from .bridge import TaskOperator
 from .conversion import RowConversion

@@ -13,8 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from udfs import Memo
 from udfs._memo.directory import Directory
 from udfs._plan.memo import memo_schema
-from udfs._sent.memo_task import MemoTask
-from udfs._sent.settings import Enrichment
+from udfs._sent.settings import Enrichment, MemoTask
 from udfs._spark_thread.memo_rows import MemoRows
 
 INPUTS = T.StructType([T.StructField("n", T.LongType())])
