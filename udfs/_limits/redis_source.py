@@ -78,7 +78,7 @@ return {exact:format(lease), exact:format(amount - leased), exact:format(held)}
 
 
 class RedisSource:
-    """A Redis as a `Source`. redis-py sends the requests, in a thread of Trio's pool.
+    """A Redis, with the methods of `DriverSource`. redis-py sends the requests, in a thread of Trio's pool.
 
     Args:
         url: Of the server, as `redis.Redis.from_url` takes it.
@@ -108,11 +108,11 @@ class RedisSource:
         self._budget_script: Any = self._redis.register_script(GRANT_BUDGET)
 
     async def open(self) -> None:
-        """See `Source`."""
+        """See `DriverSource`."""
         await self._in_thread(self._redis.ping)
 
     async def grant(self, request: Request | BudgetRequest) -> Any:
-        """See `Source`."""
+        """See `DriverSource`."""
         if isinstance(request, BudgetRequest):
             sums = [request.spent, request.floor, request.need, request.want]
             arguments = [request.amount, request.holder, request.number, *sums, ROUNDING, DEAD_AFTER, FORGOTTEN]
@@ -124,7 +124,7 @@ class RedisSource:
         return Grant(text, float(now), float(start), int(count))
 
     async def aclose(self) -> None:
-        """See `Source`."""
+        """See `DriverSource`."""
         self._redis.close()
 
     async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:

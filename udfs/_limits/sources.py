@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import trio
 
@@ -28,30 +28,6 @@ class GrantRefusedError(Exception):
         self.advice = refusal.advice
 
 
-class Source(Protocol):
-    """A source, and the connection to it. `open` comes first, and after any exception `aclose`."""
-
-    async def open(self) -> None:
-        """Connect.
-
-        Raises:
-            Exception: The source cannot be reached.
-        """
-        ...
-
-    async def grant(self, request: Request | BudgetRequest) -> Any:
-        """Return the source's answer: a `request.answer`.
-
-        Raises:
-            Exception: There is none.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connection, if there is one, without waiting for the other end."""
-        ...
-
-
 def source_of(leased: Leased) -> Source:
     """The source, not yet connected.
 
@@ -62,7 +38,9 @@ def source_of(leased: Leased) -> Source:
 
 
 class DriverSource:
-    """The thread on the driver. Both ends prove that they know the secret.
+    """The thread on the driver, and the connection to it. `open` comes first, and after any exception `aclose`.
+
+    Both ends prove that they know the secret.
 
     Args:
         address: Where it listens.
@@ -73,13 +51,21 @@ class DriverSource:
         self._stream: trio.SocketStream | None = None
 
     async def open(self) -> None:
-        """See `Source`."""
+        """Connect.
+
+        Raises:
+            Exception: The source cannot be reached.
+        """
         self._stream = await trio.open_tcp_stream(self._address.host, self._address.port)
         self._lines = SignedLines(self._stream, self._address.secret)
         await self._lines.connect()
 
     async def grant(self, request: Request | BudgetRequest) -> Any:
-        """See `Source`."""
+        """Return the source's answer: a `request.answer`.
+
+        Raises:
+            Exception: There is none.
+        """
         await self._lines.send(asdict(request))
         answer = await self._lines.receive()
         if "refused" in answer:
@@ -87,6 +73,9 @@ class DriverSource:
         return request.answer(**answer)
 
     async def aclose(self) -> None:
-        """See `Source`."""
+        """Close the connection, if there is one, without waiting for the other end."""
         if self._stream is not None:
             await trio.aclose_forcefully(self._stream)
+
+
+Source: TypeAlias = DriverSource | RedisSource
