@@ -10,7 +10,7 @@ import os
 import ssl
 from collections import deque
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final
 from weakref import WeakSet
 
 import httpx
@@ -24,15 +24,7 @@ from ._origin import Origin
 __all__ = ["ConnectionPool", "IdleStacks"]
 
 
-class _HasOrigin(Protocol):
-    @property
-    def origin(self) -> Origin: ...
-
-
-C = TypeVar("C", bound=_HasOrigin)
-
-
-class IdleStacks(Generic[C]):
+class IdleStacks:
     """Idle connections, on a last-in-first-out stack per origin. It neither waits nor closes anything.
 
     Each stack is in order of arrival, so the connection that has been idle longest over all origins is at the bottom
@@ -40,29 +32,29 @@ class IdleStacks(Generic[C]):
     """
 
     def __init__(self) -> None:
-        self._stacks: dict[Origin, deque[C]] = {}
+        self._stacks: dict[Origin, deque[Connection]] = {}
         # A dictionary for its order: the first key has been idle longest
-        self._by_arrival: dict[C, None] = {}
+        self._by_arrival: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         """The number of idle connections over all origins."""
         return len(self._by_arrival)
 
-    def push(self, connection: C) -> None:
+    def push(self, connection: Connection) -> None:
         """Put a connection on top of its origin's stack."""
         self._stacks.setdefault(connection.origin, deque()).append(connection)
         self._by_arrival[connection] = None
 
-    def pop(self, origin: Origin) -> C | None:
+    def pop(self, origin: Origin) -> Connection | None:
         """Remove and return the newest connection of an origin; None if it has none."""
         stack = self._stacks.get(origin)
         return None if stack is None else self._removed(stack.pop(), stack)
 
-    def oldest(self) -> C | None:
+    def oldest(self) -> Connection | None:
         """Return the connection that has been idle longest; None if no connection is idle."""
         return next(iter(self._by_arrival), None)
 
-    def pop_oldest(self) -> C:
+    def pop_oldest(self) -> Connection:
         """Remove and return the connection that has been idle longest.
 
         Raises:
@@ -74,14 +66,14 @@ class IdleStacks(Generic[C]):
         stack = self._stacks[connection.origin]
         return self._removed(stack.popleft(), stack)
 
-    def drain(self) -> list[C]:
+    def drain(self) -> list[Connection]:
         """Remove and return all connections, the one that has been idle longest first."""
         connections = list(self._by_arrival)
         self._by_arrival.clear()
         self._stacks.clear()
         return connections
 
-    def _removed(self, connection: C, stack: deque[C]) -> C:
+    def _removed(self, connection: Connection, stack: deque[Connection]) -> Connection:
         del self._by_arrival[connection]
         if not stack:
             del self._stacks[connection.origin]
@@ -181,7 +173,7 @@ class ConnectionPool:
 
     def _start(self) -> None:
         self._slots = None if self._max_connections == math.inf else trio.Semaphore(int(self._max_connections))
-        self._idle: IdleStacks[Connection] = IdleStacks()
+        self._idle = IdleStacks()
         self._busy: set[Connection] = set()
         self._deadlines = Deadlines()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ class Connection:
 A, B, C = Connection(HERE, "a"), Connection(HERE, "b"), Connection(THERE, "c")
 
 
-def stacks(*connections: Connection) -> IdleStacks[Connection]:
-    idle: IdleStacks[Connection] = IdleStacks()
+def stacks(*connections: Any) -> IdleStacks:
+    idle = IdleStacks()
     for connection in connections:
         idle.push(connection)
     return idle
