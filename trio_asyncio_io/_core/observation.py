@@ -30,10 +30,6 @@ def _nothing(entry: Entry, *_: Any) -> tuple[Any, ...]:  # noqa: ARG001 - as all
     return ()
 
 
-def _attempt(entry: Entry, *_: Any) -> tuple[Any, ...]:
-    return (entry.attempts,)
-
-
 def _next_attempt(entry: Entry, *_: Any) -> tuple[Any, ...]:
     return (entry.attempts + 1,)
 
