@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from math import ceil
 from typing import Any
 
 from .describe import duration, plural
@@ -101,9 +100,9 @@ class TaskTimes:
                 f"{self.workers:,} or {few:,} for these workers in place of {self.tasks:,}."
             )
         if whole - self.seconds - self.gap > TOO_MUCH * whole:
-            rows = f"{ceil(few):,} partitions of equal size"
             return (
-                f"Workers had no task {1 - (self.seconds + self.gap) / whole:.0%} of the time: repartition to {rows}."
+                f"Workers had no task {1 - (self.seconds + self.gap) / whole:.0%} of the time: repartition to "
+                f"{few:,} partitions of equal size."
             )
         if self.tail > TOO_MUCH * whole:
             return (
