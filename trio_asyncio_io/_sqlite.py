@@ -94,8 +94,11 @@ class Database:
         assert self._connection is not None
         return self._connection
 
-    def open(self) -> None:
+    def open(self, prepare: Callable[[], None] | None = None) -> None:
         """Connect to the file, and create its tables if it is new.
+
+        Args:
+            prepare: Is called with the connection open, or None. If it raises, the database is closed.
 
         Raises:
             FileFormat.error: The file cannot be used.
@@ -107,6 +110,12 @@ class Database:
             raise self.damaged("it has only one byte")
         with self.translated_errors():
             self._connection = self._connect_when_unlocked()
+            try:
+                if prepare is not None:
+                    prepare()
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Close the connection, if there is one."""

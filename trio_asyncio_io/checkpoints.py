@@ -141,18 +141,11 @@ class _CheckpointTable:
         self._database.close()
 
     def _open(self) -> None:
-        if self._database.is_open:
-            return
-        self._database.open()
-        try:
-            self._check_integrity()
-        except BaseException:
-            self._database.close()
-            raise
+        if not self._database.is_open:
+            self._database.open(self._check_integrity)
 
     def _check_integrity(self) -> None:
-        with self._database.translated_errors():
-            (verdict,) = self._database.connection.execute("PRAGMA integrity_check(1)").fetchone()
+        (verdict,) = self._database.connection.execute("PRAGMA integrity_check(1)").fetchone()
         if verdict != "ok":
             raise self._database.damaged(" ".join(verdict.split()))
 

@@ -88,13 +88,7 @@ class Store:
         Raises:
             CacheError: The file cannot be used.
         """
-        self._database.open()
-        try:
-            with self._database.translated_errors():
-                self._delete_expired()
-        except BaseException:
-            self._database.close()
-            raise
+        self._database.open(self._delete_expired)
 
     def close(self) -> None:
         """Close the file."""
