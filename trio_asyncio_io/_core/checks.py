@@ -98,7 +98,7 @@ def check_seconds(
 
     legal = "seconds, not negative and not NaN"
     if positive:
-        legal = "seconds above 0"
+        legal = "seconds above 0 and finite" if finite else "seconds above 0"
     elif finite:
         legal = "finite seconds and not negative"
     return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number such as 5.0{hint}", of=of)

@@ -83,9 +83,9 @@ class CircuitBreaker(Gate):
         self.mode = mode
         self.share = check_number("share", share, "above 0.0 and at most 1.0", lambda number: 0 < number <= 1)
         self.calls = check_int("calls", calls, at_least=1)
-        self.window = _check_seconds("window", window)
-        self.open_for = _check_seconds("open_for", open_for)
-        self.max_open = _check_seconds("max_open", max_open)
+        self.window = check_seconds("window", window, positive=True, finite=True)
+        self.open_for = check_seconds("open_for", open_for, positive=True, finite=True)
+        self.max_open = check_seconds("max_open", max_open, positive=True, finite=True)
         self.trickle = check_int("trickle", trickle, at_least=1)
         self.give_up = check_seconds("give_up", give_up, positive=True)
         self.classify = None if classify is None else check_callable("classify", classify)
@@ -215,7 +215,3 @@ class CircuitBreaker(Gate):
 
     def __reduce__(self) -> tuple[Callable[..., CircuitBreaker], tuple[()]]:
         return partial(CircuitBreaker, **self.configuration(), classify=self.classify, name=self.name), ()
-
-
-def _check_seconds(name: str, value: float) -> float:
-    return check_number(name, value, "seconds above 0 and finite", lambda seconds: 0 < seconds < inf)
