@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import trio
@@ -273,12 +272,9 @@ class AsyncioLoop:
             return
         if call.task is None:
             call.task = self._loop.create_task(call.awaited(), context=call.context)
-            call.task.add_done_callback(partial(self._hand_back, call))
+            call.task.add_done_callback(lambda _: self._to_trio.put(call))
         else:
             call.task.cancel()  # no effect if it is done
-
-    def _hand_back(self, call: _Call, _: object) -> None:
-        self._to_trio.put(call)
 
 
 class _Call:
