@@ -261,7 +261,8 @@ def _panel(events: list[Event], max_rows: int) -> Panel:
     rows: dict[int, Row] = {}
     for event in events:
         if event["ph"] in "Xb" and event["cat"] != WATERMARK:
-            _add(event, rows)
+            for arguments in event["args"].get("records", [event["args"]]):  # of a group, each of its records
+                _add(arguments, event, rows)
     for begin, end in _waits(events):
         rows[begin["args"]["sequence"]].bars.append(Bar(LOOKS[begin["cat"]], begin["ts"], end))
     walls = [(each["ts"], each["name"]) for each in events if each["ph"] == "i" and each["cat"] == WATERMARK]
@@ -275,13 +276,8 @@ def _panel(events: list[Event], max_rows: int) -> Panel:
     return Panel(str(names[0]) if names else "operator", shown, len(ordered) - len(shown), walls)
 
 
-def _add(event: Event, rows: dict[int, Row]) -> None:
-    """Add a span to the row of its record, or to those of the records of its group."""
-    for arguments in event["args"].get("records", [event["args"]]):
-        _add_for(arguments, event, rows)
-
-
-def _add_for(arguments: dict[str, Any], event: Event, rows: dict[int, Row]) -> None:
+def _add(arguments: dict[str, Any], event: Event, rows: dict[int, Row]) -> None:
+    """Add a span to the row of the record with these arguments."""
     sequence, category = arguments["sequence"], event["cat"]
     label = str(arguments.get("label", event["name"]))
     row = rows.setdefault(sequence, Row(sequence, label))
