@@ -30,7 +30,7 @@ from .._core.options import Options
 from .._core.queue import Entry
 from .._core.retry import Retries
 from .._core.scheduler import Scheduler
-from .._errors import AttemptTimeoutError, outcome_for, outcome_of
+from .._errors import AttemptTimeoutError, outcome_for
 from ..gates import Budget
 from ._sample import RecordedCall
 from ._service import Begin
@@ -115,7 +115,7 @@ def gates_of(options: Options) -> tuple[Gate | PerKey, ...]:
 
 
 def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
-    run, refusals, timeout = Run(elements), _Refusals(), options.timeout
+    run, timeout = Run(elements), options.timeout
     bound = options.bound if options.mode == "ordered" else inf
     is_ordered = options.mode == "ordered"
     slots, emitted, output = [0.0] * options.capacity, deque[float](), 0.0
@@ -135,7 +135,7 @@ def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
                 run.answered += 1
             else:
                 run.failed += 1
-                run.refused += refusals.has(call.error)
+                run.refused += call.outcome == "refused"
         run.latency += seconds
         end = start + seconds
         heapreplace(slots, end)
@@ -157,16 +157,6 @@ def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
 def _weight_of_cut(call: RecordedCall) -> float:
     """What a call weighs that the run cuts. If the sample did not cut it, it has not settled yet."""
     return call.weight if call.outcome == "cut" else call.estimate
-
-
-class _Refusals(dict[int, bool]):
-    """By id of an exception of the sample, whether the service asks for fewer calls."""
-
-    def has(self, error: Exception) -> bool:
-        """Whether this exception is a refusal."""
-        if id(error) not in self:
-            self[id(error)] = outcome_of(error).kind == "throttled"
-        return self[id(error)]
 
 
 class _Events:
@@ -196,8 +186,7 @@ class _Events:
             )
             self._retries.draw = random.random
         self._attempt_timeout = inf if options.retry is None else options.retry.attempt_timeout
-        self._refusals = _Refusals()
-        self._ends: list[tuple[float, int, Entry, Exception | Outcome | None, Any]] = []  # a heap, by instant
+        self._ends: list[tuple[float, int, Entry, Exception | Outcome | None, RecordedCall]] = []  # a heap, by instant
         self._numbers = count()
         self._begun: dict[int, float] = {}  # by sequence, the start of a record's first call
         self._ended: list[float] = []  # the ends of records
@@ -211,8 +200,8 @@ class _Events:
             self._start(now)
             now = min(ends[0][0] if ends else inf, scheduler.wake_at())
             while ends and ends[0][0] <= now:  # all of them before the next start, which gates decide on
-                _, _, entry, outcome, result = heappop(ends)
-                self._end(entry, outcome, result, now)
+                _, _, entry, outcome, call = heappop(ends)
+                self._end(entry, outcome, call, now)
             self._emit(now)
         run.seconds = self._ended[-1]
         run.delays.sort()
@@ -270,9 +259,9 @@ class _Events:
         if end >= deadline:
             end, outcome, is_cut = deadline, expired(), True
         run.weight += _weight_of_cut(call) if is_cut else call.weight
-        heappush(self._ends, (end, next(self._numbers), entry, outcome, call.result))
+        heappush(self._ends, (end, next(self._numbers), entry, outcome, call))
 
-    def _end(self, entry: Entry, outcome: Exception | Outcome | None, result: Any, now: float) -> None:
+    def _end(self, entry: Entry, outcome: Exception | Outcome | None, call: RecordedCall, now: float) -> None:
         """A call ends."""
         run, retries = self._run, self._retries
         self._gates.end(entry, outcome, now)
@@ -283,9 +272,9 @@ class _Events:
         if outcome is None:
             run.answered += 1
             if retries is not None and retries.checks_results:
-                wait = retries.after_result(entry, result)
+                wait = retries.after_result(entry, call.result)
         else:
-            run.refused += not isinstance(outcome, AttemptTimeoutError) and self._refusals.has(outcome)
+            run.refused += outcome is call.error and call.outcome == "refused"
             if retries is not None:
                 wait = retries.after_error(entry, outcome)
         if wait is not None and retries is not None:
