@@ -53,7 +53,7 @@ class Run:
     Attributes:
         elements: How many were simulated.
         seconds: From the first start to the last output.
-        calls, answered, refused, retried, timed_out, failed: Counts. `answered` and `refused` are calls.
+        calls, refused, retried, timed_out, failed: Counts. `refused` are calls.
         weight: What the calls weigh together.
         latency: The sum of the durations of invocations, as in `Statistics.latency_seconds`.
         delays: Seconds from a record's first call to its output, sorted.
@@ -63,7 +63,6 @@ class Run:
     elements: int
     seconds: float = 0.0
     calls: int = 0
-    answered: int = 0
     refused: int = 0
     retried: int = 0
     timed_out: int = 0
@@ -131,9 +130,7 @@ def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
             seconds = timeout
         else:
             run.weight += call.weight
-            if call.error is None:
-                run.answered += 1
-            else:
+            if call.error is not None:
                 run.failed += 1
                 run.refused += call.outcome == "refused"
         run.latency += seconds
@@ -270,7 +267,6 @@ class _Events:
             return
         wait = None
         if outcome is None:
-            run.answered += 1
             if retries is not None and retries.checks_results:
                 wait = retries.after_result(entry, call.result)
         else:
