@@ -286,15 +286,10 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         spread = others[2:EVENT_RESAMPLES:CAPPED_RUNS]  # four, from the lowest limit to the highest
         return _capped_row(sample, [service, *spread], elements, longer, options)
     repeated = ceil(LONGER * few / longer)
-    runs = [
-        _numbers(simulate(service, longer, options, Random(SEED + position), weights=service.weights), elements)
-        for position in range(repeated)
-    ]
+    runs = [_numbers(service, longer, options, position, elements) for position in range(repeated)]
     numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
-    shorter = [
-        _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), elements)
-        for position, each in enumerate(others[:number], LONGER)
-    ]
+    seeded = enumerate(others[:number], LONGER)
+    shorter = [_numbers(each, few, options, position, elements) for position, each in seeded]
     error = CAPPED_ERROR if service.cap is not None and options.retry is not None else 0.0
     is_alike = service.cap is None or service.is_known
     intervals = {}
@@ -315,10 +310,7 @@ def _capped_row(sample: Sample, services: Sequence[Service], elements: int, few:
     It is a matter of luck which calls are refused, and those that are come back together. Only long runs show what this
     means for the time and the delays, so any of a few long runs may be the real one.
     """
-    runs = [
-        _numbers(simulate(each, few, options, Random(SEED + position), weights=each.weights), elements)
-        for position, each in enumerate(services)
-    ]
+    runs = [_numbers(each, few, options, position, elements) for position, each in enumerate(services)]
     numbers, intervals = {}, {}
     for name in runs[0]:
         values = [run[name] for run in runs]
@@ -359,7 +351,9 @@ def _at_most(calls: int, elements: int, trial: Run) -> int:
     return max(1, min(elements, int(calls * trial.elements / max(1, trial.calls))))
 
 
-def _numbers(run: Run, elements: int) -> dict[str, float]:
+def _numbers(service: Service, few: int, options: Options, position: int, elements: int) -> dict[str, float]:
+    """The numbers of a run of all elements, from one with a few. Each position has its own random numbers."""
+    run = simulate(service, few, options, Random(SEED + position), weights=service.weights)
     factor = elements / run.elements
     counts = {name: factor * getattr(run, name) for name in ("calls", "refused", "retried", "timed_out", "failed")}
     return {
