@@ -22,7 +22,7 @@ import trio
 
 from ._core.describe import describe
 from ._core.gate import Gate, Outcome, RefusedError, as_outcome
-from ._core.notes import attribute_of, leaves_of
+from ._core.notes import attribute_of, chain_of, leaves_of
 from ._core.retry import retry_after
 
 __all__ = [
@@ -347,14 +347,7 @@ def _is_listed(error: Exception) -> bool:
 
 def _is_bad_certificate(error: BaseException) -> bool:
     """Whether an invalid certificate is the error or one of its causes."""
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return True
-        seen.add(id(cause))
-        cause = cause.__cause__
-    return False
+    return any(isinstance(each, ssl.SSLCertVerificationError) for each in chain_of(error))
 
 
 def outcome_of(error: Exception) -> Outcome:

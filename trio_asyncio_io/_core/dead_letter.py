@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from .notes import attribute_of, text_of
+from .notes import attribute_of, chain_of, text_of
 
 __all__ = ["DeadLetter", "LostError", "lost_error", "texts_of"]
 
@@ -45,7 +45,7 @@ class DeadLetter:
         return self  # `__reduce__` would replace the error
 
     def __reduce__(self) -> Any:
-        links = [_picklable(link) for link in _chain_of(self.error)]
+        links = [_picklable(link) for link in chain_of(self.error)]
         return DeadLetter, (self.element, links[0], self.attempts, self.seconds), links
 
     def __setstate__(self, links: list[BaseException]) -> None:
@@ -54,7 +54,7 @@ class DeadLetter:
 
 def texts_of(error: BaseException) -> list[tuple[str, list[str]]]:
     """The exception and its causes as text: the type name and message of each, and its notes."""
-    return [_texts(link) for link in _chain_of(error)]
+    return [_texts(link) for link in chain_of(error)]
 
 
 def lost_error(texts: list[tuple[str, list[str]]]) -> LostError:
@@ -71,16 +71,6 @@ def _texts(error: BaseException) -> tuple[str, list[str]]:
     notes = attribute_of(error, "__notes__")
     texts = [str(note) for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
     return f"{name}{text_of(error)}", texts
-
-
-def _chain_of(error: BaseException) -> list[BaseException]:
-    """The exception and its causes."""
-    chain: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and all(cause is not seen for seen in chain):
-        chain.append(cause)
-        cause = cause.__cause__
-    return chain
 
 
 def _chained(links: list[E]) -> E:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, cast
 
-__all__ = ["add_note", "attribute_of", "leaves_of", "text_of"]
+__all__ = ["add_note", "attribute_of", "chain_of", "leaves_of", "text_of"]
 
 
 def attribute_of(owner: object, name: str) -> Any:
@@ -26,6 +26,16 @@ def leaves_of(error: BaseException) -> Iterator[BaseException]:
             pending += reversed(cast(BaseExceptionGroup[BaseException], error).exceptions)
         else:
             yield error
+
+
+def chain_of(error: BaseException) -> list[BaseException]:
+    """The exception and its causes."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and all(cause is not seen for seen in chain):
+        chain.append(cause)
+        cause = cause.__cause__
+    return chain
 
 
 def text_of(error: BaseException) -> str:
