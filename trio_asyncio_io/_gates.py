@@ -23,6 +23,7 @@ from ._core.admission import Admission, KeyGates, Line, Passage, Weights
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, expired, identity_of
 from ._core.queue import Entry
 from ._errors import outcome_for
+from ._tasks import value_of_run
 
 __all__ = ["Gates"]
 
@@ -169,7 +170,7 @@ class GateFamily:
         """An operator has ended. Without a name and without users, the family goes; its state is in the gates."""
         self.users.discard(refresh)
         if not self.users and self.gate.name is None:
-            _families_of_run().pop(_key_of_family(self._copies), None)
+            value_of_run(_FAMILIES, dict).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
         """Forget the keys without calls that may be forgotten, and the oldest ones if there are too many.
@@ -231,7 +232,7 @@ def use_family(copies: Copies, refresh: Callable[[], None]) -> GateFamily:
     Raises:
         ValueError: Another operator uses gates of this name with another configuration.
     """
-    families, key = _families_of_run(), _key_of_family(copies)
+    families, key = value_of_run(_FAMILIES, dict), _key_of_family(copies)
     family = families.get(key)
     if family is None or not _check_configuration(family.gate, copies.gate, is_used=bool(family.users)):
         family = families[key] = GateFamily(copies)
@@ -257,14 +258,6 @@ def _check_configuration(first: Gate, given: Gate, *, is_used: bool) -> bool:
 def _key_of_family(copies: Copies) -> Hashable:
     has_own_copies = copies.gate.name is None and not isinstance(copies, _Itself)
     return type(copies), id(copies) if has_own_copies else identity_of(copies.gate)
-
-
-def _families_of_run() -> dict[Hashable, GateFamily]:
-    try:
-        return _FAMILIES.get()
-    except LookupError:
-        _FAMILIES.set({})
-        return _FAMILIES.get()
 
 
 # A call that was reported as lost

@@ -40,6 +40,7 @@ __all__ = [
     "cpu_wait",
     "interruptible",
     "read_clocks",
+    "value_of_run",
 ]
 
 T = TypeVar("T")
@@ -210,6 +211,15 @@ def cpu_wait() -> float:
         return int(SCHEDSTAT.read_bytes().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+def value_of_run(variable: RunVar[T], create: Callable[[], T]) -> T:
+    """The value of a variable in the present Trio run. The first use of the run creates it."""
+    try:
+        return variable.get()
+    except LookupError:
+        variable.set(create())
+        return variable.get()
 
 
 # What logs the lines that block the present Trio run: a `BlockedLoop`, or None
