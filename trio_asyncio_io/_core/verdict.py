@@ -277,14 +277,12 @@ def _of_service(totals: Totals, compared: Compared) -> tuple[str, str]:
 
 
 def _of_blocking(totals: Totals) -> tuple[str, str]:
-    return (
-        (
-            f"The function let nothing else run {totals.of_supply(totals.blocked):.0%} of the time, "
-            f"{duration(totals.blocked / totals.calls)} in each call. The thread of the loop used the CPU "
-            f"{totals.of_run(totals.cpu):.0%} of the time."
-        ),
-        "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one.",
+    reason = (
+        f"The function let nothing else run {totals.of_supply(totals.blocked):.0%} of the time, "
+        f"{duration(totals.blocked / totals.calls)} in each call. The thread of the loop used the CPU "
+        f"{totals.of_run(totals.cpu):.0%} of the time."
     )
+    return reason, "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one."
 
 
 def _of_timeouts(totals: Totals) -> tuple[str, str]:
@@ -296,45 +294,34 @@ def _of_timeouts(totals: Totals) -> tuple[str, str]:
 
 def _of_retries(totals: Totals) -> tuple[str, str]:
     if totals.retries > max(totals.full, totals.supply * totals.slot_wait_share):
-        return (
-            (
-                f"No new record began {totals.of_supply(totals.retries):.0%} of the time, because {totals.capacity:,} "
-                f"records, as many as the capacity, waited for their retry: the service refuses calls."
-            ),
-            (
-                "Find out why the attempts fail. A gate such as AdaptiveRate or CircuitBreaker makes fewer calls while "
-                "the service refuses them."
-            ),
+        reason = (
+            f"No new record began {totals.of_supply(totals.retries):.0%} of the time, because {totals.capacity:,} "
+            f"records, as many as the capacity, waited for their retry: the service refuses calls."
         )
+        fewer = "A gate such as AdaptiveRate or CircuitBreaker makes fewer calls while the service refuses them."
+        return reason, f"Find out why the attempts fail. {fewer}"
     if totals.of_supply(totals.full) > totals.slot_wait_share:
         rested = _share(totals.rested_seconds, totals.latency_seconds)
-        return (
-            (
-                f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {totals.retried:,} "
-                "retries."
-            ),
-            "Find out why the attempts fail. With a larger buffer, more other records can run during the backoffs.",
+        reason = (
+            f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {totals.retried:,} retries."
         )
-    return (
-        (
-            f"{_slots(totals)} About {totals.of_calls(totals.repeated_seconds):.0%} of that time went into "
-            f"{totals.retried:,} attempts that were repeated."
-        ),
-        "Find out why the attempts fail. More capacity also sends more attempts that fail; a retry budget limits them.",
+        larger = "With a larger buffer, more other records can run during the backoffs."
+        return reason, f"Find out why the attempts fail. {larger}"
+    reason = (
+        f"{_slots(totals)} About {totals.of_calls(totals.repeated_seconds):.0%} of that time went into "
+        f"{totals.retried:,} attempts that were repeated."
     )
+    more = "More capacity also sends more attempts that fail; a retry budget limits them."
+    return reason, f"Find out why the attempts fail. {more}"
 
 
 def _of_key(totals: Totals) -> tuple[str, str]:
-    return (
-        (
-            f"Slots were free {totals.of_supply(totals.full):.0%} of the time, while records waited for earlier ones "
-            "with the same key."
-        ),
-        (
-            "Use a finer key, combine the records of a key into one call, or make that call faster. More capacity "
-            "changes nothing."
-        ),
+    reason = (
+        f"Slots were free {totals.of_supply(totals.full):.0%} of the time, while records waited for earlier ones with "
+        "the same key."
     )
+    faster = "Use a finer key, combine the records of a key into one call, or make that call faster."
+    return reason, f"{faster} More capacity changes nothing."
 
 
 def _of_buffer(totals: Totals) -> tuple[str, str]:
