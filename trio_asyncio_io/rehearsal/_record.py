@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from math import inf
 from operator import length_hint
 from typing import Any
@@ -101,7 +101,7 @@ async def record(
     for phase, (load, number) in enumerate(zip(loads, counts, strict=True)):
         recorded.phase = phase
         async with unordered_wait(
-            _until(limit, islice(rest, number)),
+            takewhile(lambda _: not limit.is_reached, islice(rest, number)),
             recorded,
             capacity=load,
             timeout=timeout,
@@ -174,14 +174,6 @@ def _estimate(weight: Callable[[Any], float], value: Any) -> float:
     except Exception as error:
         error.add_note(f"weight was called with the element {describe(value)}, before any call was made")
         raise
-
-
-def _until(limit: _CallLimit, values: Iterable[Any]) -> Iterator[Any]:
-    """The values, until the limit is reached."""
-    for value in values:
-        if limit.is_reached:
-            return
-        yield value
 
 
 class _CallLimit(Gate):
