@@ -155,12 +155,10 @@ def _verdicts(run: Run, runs: str) -> str:
 
 
 def _charts_over_time(run: Run) -> str:
-    return "".join(
-        [
-            _figure("Outputs per second", throughput_chart(run.series)),
-            _figure("Calls in flight, at the end of each interval", running_chart(run.series, run.capacity)),
-            _figure("Failed calls and timeouts per second", failures_chart(run.series), "failures"),
-        ]
+    return (
+        _figure("Outputs per second", throughput_chart(run.series))
+        + _figure("Calls in flight, at the end of each interval", running_chart(run.series, run.capacity))
+        + _figure("Failed calls and timeouts per second", failures_chart(run.series), "failures")
     )
 
 
