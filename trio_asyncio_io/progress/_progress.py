@@ -136,25 +136,22 @@ class Progress(Generic[R]):
 def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> str:
     """Format the current numbers; without counts of retries, failures and timeouts that are 0, gates and hedges."""
     problems = {"retried": numbers.retried, "failed": numbers.failed, "timed out": numbers.timed_out}
-    share, left = ([], []) if total is None else _share_and_time_left(done, total, seconds)
+    share = left = ""
+    if total is not None:
+        share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
+        left = f"eta {clock(seconds / done * (total - done)) if done else '-:--'}"
     parts = [
         plural(numbers.emitted, "output"),
-        *share,
+        share,
         format_rate(numbers.emitted, seconds),
         clock(seconds),
-        *left,
+        left,
         f"{numbers.running:,} running",
         f"{numbers.buffered:,} buffered",
         *(f"{count:,} {problem}" for problem, count in problems.items() if count),
         *gates_and_hedges(numbers),
     ]
-    return "  ".join(parts)
-
-
-def _share_and_time_left(done: int, total: int, seconds: float) -> tuple[list[str], list[str]]:
-    share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
-    left = clock(seconds / done * (total - done)) if done else "-:--"
-    return [share], [f"eta {left}"]
+    return "  ".join(filter(None, parts))
 
 
 class Summary(str):
