@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from ._core.checks import check_int
 from ._core.elements import Watermark, value_of
 from ._core.queue import CompletionOrder, Entry, InputOrder, KeyOrder, Order
 from ._public import publish
@@ -21,13 +22,11 @@ class StreamElementQueue:
     """The common part of the three queues: an order, and its bound.
 
     Raises:
-        ValueError: `bound` is below 1.
+        TypeError, ValueError: `bound` is not a whole number, or is below 1.
     """
 
     def __init__(self, bound: int, order: Order) -> None:
-        if bound < 1:
-            raise ValueError(f"bound must be at least 1, got {bound}")
-        self.bound = bound
+        self.bound = check_int("bound", bound, at_least=1)
         self._order = order
         self._records = 0
         self._watermarks = 0
@@ -104,7 +103,7 @@ class OrderedStreamElementQueue(StreamElementQueue):
         bound: Upper limit of records held at once, at least 1. As many watermarks may be held in addition.
 
     Raises:
-        ValueError: `bound` is below 1.
+        TypeError, ValueError: `bound` is not a whole number, or is below 1.
 
     Example:
         >>> queue = OrderedStreamElementQueue(2)
@@ -131,7 +130,7 @@ class UnorderedStreamElementQueue(StreamElementQueue):
         bound: Upper limit of records held at once, at least 1. As many watermarks may be held in addition.
 
     Raises:
-        ValueError: `bound` is below 1.
+        TypeError, ValueError: `bound` is not a whole number, or is below 1.
 
     Example:
         >>> queue = UnorderedStreamElementQueue(3)

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import trio
 
 from ._core.checks import check_seconds
+from ._errors import is_cancelled, split
 from ._function import Function, Wrapper, as_function
 
 __all__ = ["Call", "Recorder", "Scripted", "Step", "fails_first"]
@@ -105,9 +106,10 @@ class Scripted(Generic[T]):
         self._called += 1
         if self._called <= len(self._calls):
             return self._calls[self._called - 1]
-        if value not in self._values:
-            return self._default
-        steps = self._values[value]
+        try:
+            steps = self._values.get(value, self._default)
+        except TypeError:  # not hashable
+            steps = self._default
         if isinstance(steps, Step):
             return steps
         position = self._called_with.get(value, 0)
@@ -192,9 +194,10 @@ class Recorder(Wrapper, Generic[T, R]):
         except Exception as error:
             call.error = error
             raise
-        except trio.Cancelled:
-            self.cancelled += 1
-            call.cancelled = True
+        except BaseException as error:
+            if split(error, is_cancelled)[0] is not None:  # a nursery raises a group of cancellations
+                self.cancelled += 1
+                call.cancelled = True
             raise
         else:
             return call.result  # type: ignore[no-any-return]

@@ -67,6 +67,8 @@ def test_an_invalid_timeout_is_refused(timeout: Any, error: type[Exception]) -> 
         ({"buffer": 99}, ValueError, "buffer must be at least the capacity, 100, got 99"),
         ({"buffer": math.inf}, TypeError, "buffer must be a whole number, got inf"),
         ({"retry": 3}, TypeError, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+        ({"flatten": "outer"}, TypeError, "flatten must be True or False, got 'outer'"),
+        ({"group": 2, "group_split": 1}, TypeError, "group_split must be True or False, got 1"),
         ({"on_timeout": "skip"}, TypeError, "on_timeout must be an async callable or None, got 'skip'"),
         (
             {"on_error": "ignore"},

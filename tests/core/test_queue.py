@@ -41,6 +41,12 @@ def test_a_bound_below_one_is_refused(make: Callable[[int], Queue], bound: int) 
         make(bound)
 
 
+@pytest.mark.parametrize("bound", [1.5, float("nan"), None])
+def test_a_bound_that_is_no_whole_number_is_refused(make: Callable[[Any], Queue], bound: Any) -> None:
+    with pytest.raises(TypeError, match=f"bound must be a whole number, got {bound}"):
+        make(bound)
+
+
 def test_a_new_queue_is_empty(make: Callable[[int], Queue]) -> None:
     queue = make(1)
     assert queue.is_empty()

@@ -57,6 +57,12 @@ async def test_the_first_calls_can_be_scripted_whatever_their_values() -> None:
     assert [await function("a") for _ in range(3)] == [1, 2, "of a"]
 
 
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, ("a", ["b"])])
+async def test_a_value_that_cannot_be_a_key_takes_the_default_step(value: Any) -> None:
+    function = Scripted({"a": Step(result="of a")}, default=Step(result="default"))
+    assert [await function(value), await function("a")] == ["default", "of a"]
+
+
 @pytest.mark.parametrize("attempts", [0, 1, 2])
 async def test_fails_first_raises_exactly_that_many_times(attempts: int) -> None:
     error = OSError("busy")
@@ -118,6 +124,19 @@ async def test_a_recorder_counts_a_cancelled_call_after_it_has_unwound(autojump_
         await recorder("a")
     assert (recorder.running, recorder.cancelled) == (0, 1)
     assert [(call.ended, call.cancelled) for call in recorder.calls] == [(4.0, True)]
+
+
+async def test_a_recorder_counts_a_cancelled_call_that_has_a_nursery(autojump_clock: MockClock) -> None:
+    async def call_twice(value: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            await trio.sleep_forever()
+
+    recorder = Recorder(call_twice)
+    async with ordered_wait(["a", "b"], recorder, timeout=1.0, on_error="skip") as results:
+        assert [result async for result in results] == []
+    assert recorder.cancelled == 2
+    assert [call.cancelled for call in recorder.calls] == [True, True]
 
 
 async def test_a_recorder_has_the_optional_methods_of_its_function(

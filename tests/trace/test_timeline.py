@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -13,6 +14,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import FixedDelay, Watermark, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io._watch.timeline import LEFT, WIDTH
+from trio_asyncio_io.gates import Budget
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 from trio_asyncio_io.trace import TraceRecorder, merge, timeline
 
@@ -167,6 +169,21 @@ def test_without_values_a_record_has_its_number_as_label() -> None:
     trace = trace_of(unordered_wait, ["secret"], Scripted(default=Step(1.0)), values=False)
     assert "secret" not in timeline(trace)
     assert list(rows_of(drawn(trace))) == ["record 0"]
+
+
+def test_a_record_that_has_an_output_without_a_call_can_be_drawn() -> None:
+    """A gate refuses it, and the handler answers at once."""
+
+    async def source() -> AsyncIterator[str]:
+        for value in ["a:.1", "b:.1"]:
+            yield value
+            await trio.sleep(1.0)
+
+    async def replace(value: str, error: Exception) -> str:
+        return "refused"
+
+    trace = trace_of(ordered_wait, source(), call, gate=Budget(1), on_error=replace)
+    assert list(rows_of(drawn(trace))) == ["a:.1", "b:.1"]
 
 
 def test_a_run_without_elements_can_be_drawn() -> None:

@@ -122,6 +122,9 @@ class Options:
         if self.group is not None:
             set_field(self, "group", check_int("group", self.group, at_least=1))
         set_field(self, "group_wait", check_seconds("group_wait", self.group_wait))
+        for name in ("group_split", "flatten"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {describe(getattr(self, name))}")
         if self.group_split and self.group is None:
             raise ValueError("group_split=True needs group=: give the upper limit of records in one call")
         self._set_buffer()

@@ -272,7 +272,7 @@ def _panel(events: list[Event], max_rows: int) -> Panel:
     for row in shown:
         row.bars.sort(key=lambda bar: bar.start)
         if row.emitted is not None:  # received at the end of its last wait
-            row.emitted = max(row.emitted, *(bar.end for bar in row.bars))
+            row.emitted = max([row.emitted, *(bar.end for bar in row.bars)])
     return Panel(str(names[0]) if names else "operator", shown, len(ordered) - len(shown), walls)
 
 
