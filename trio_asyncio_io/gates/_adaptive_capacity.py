@@ -153,7 +153,7 @@ class AdaptiveCapacity(Gate):
         start: The first limit, 1 or more.
         maximum: The upper limit, at least `start` and at most the operator's `capacity`.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
-        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
+        name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.

@@ -84,7 +84,7 @@ class AdaptiveRate(Gate):
             finds a higher limit sooner.
         max_pause: Upper limit of the seconds of a pause, at least 0 and finite.
         classify: exception -> `Outcome` or its kind. None (the default): see "throttled" in the documentation.
-        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
+        name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.

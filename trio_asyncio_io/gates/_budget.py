@@ -51,8 +51,8 @@ class Budget(Gate):
         amount: The budget, not negative and finite, in the unit of `weight`. Without `weight`: a number of calls.
         weight: The arguments of a call -> its estimated weight, at least 0 and finite. None (the default): each call
             weighs 1.
-        name: Gates of one name share their state in one process; see `Gate`. `settle` can name it. None (the
-            default): it is not shared.
+        name: Budgets of one name are one budget within a Trio run, and the one that was used first has its sums; see
+            `Gate`. `settle` can name it. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.

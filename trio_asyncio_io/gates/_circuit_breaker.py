@@ -52,7 +52,7 @@ class CircuitBreaker(Gate):
             closed meanwhile; above 0. Time in which no call waited for a probe does not count. `math.inf`: never. With
             the mode "fail", the operator never gives up.
         classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
-        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
+        name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -179,8 +179,8 @@ class CircuitBreaker(Gate):
         self._ends.append((now, is_overload))
         self._overloads += is_overload
         self._in_a_row = self._in_a_row + 1 if is_overload else 0
-        if is_overload:
-            self._error = outcome.error or self._error
+        if is_overload and outcome.error is not None:
+            self._error = outcome.error
 
     def _is_down(self, calls: int) -> bool:
         is_share_reached = len(self._ends) >= calls and self._overloads >= self.share * len(self._ends)

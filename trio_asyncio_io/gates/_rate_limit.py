@@ -48,7 +48,7 @@ class RateLimit(Gate):
             weight start evenly spaced.
         weight: The arguments of a call -> what it weighs, such as an estimate of its tokens, at least 0 and finite.
             `settle` corrects it during the call. None (the default): each call weighs 1.
-        name: Gates of one name share their state in one process; see `Gate`. None (the default): it is not shared.
+        name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
