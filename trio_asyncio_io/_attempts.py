@@ -54,7 +54,10 @@ class Invoker:
     def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None = None) -> None:
         self._options = options
         self._ledger = ledger
-        self._on_timeout: OnTimeout | None = options.on_timeout or _timeout_method(function)
+        # Not `or`: a handler with a `__len__` may be false
+        self._on_timeout: OnTimeout | None = (
+            _timeout_method(function) if options.on_timeout is None else options.on_timeout
+        )
         self.retries = self._retries(options)
         self.call = self._call(function, gates)
         self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None

@@ -22,7 +22,7 @@ import trio
 
 from ._core.describe import describe
 from ._core.gate import Gate, Outcome, RefusedError, as_outcome
-from ._core.notes import attribute_of, chain_of, leaves_of
+from ._core.notes import attribute_of, chain_of, leaves_of, set_on, text_of
 from ._core.retry import retry_after
 
 __all__ = [
@@ -152,7 +152,7 @@ class NotAsyncError(TypeError):
 
 def needs_asyncio(error: Exception) -> bool:
     """Whether a function failed because it uses asyncio, whose loop does not run."""
-    return isinstance(error, RuntimeError | TypeError) and str(error).startswith(ON_TRIO)
+    return isinstance(error, RuntimeError | TypeError) and text_of(error).startswith(ON_TRIO)
 
 
 E = TypeVar("E", bound=BaseException)
@@ -173,9 +173,9 @@ def copied(error: E) -> E:
     else:
         return error
     if hasattr(twin, "__notes__"):
-        twin.__notes__ = list(twin.__notes__)
-    twin.__cause__, twin.__context__ = error.__cause__, error.__context__
-    twin.__suppress_context__ = error.__suppress_context__
+        set_on(twin, __notes__=list(twin.__notes__))
+    set_on(twin, __cause__=error.__cause__, __context__=error.__context__)
+    set_on(twin, __suppress_context__=error.__suppress_context__)
     return twin.with_traceback(error.__traceback__)
 
 
@@ -229,7 +229,7 @@ def reraise(error: BaseException) -> None:
     try:
         raise error
     finally:
-        BaseException.__setattr__(error, "__context__", context)  # it may be a frozen dataclass
+        set_on(error, __context__=context)
 
 
 def is_cancelled(error: BaseException) -> bool:

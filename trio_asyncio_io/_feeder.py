@@ -34,7 +34,7 @@ class Feeder:
         jobs_per_pass: While this number of jobs waits, a source that never suspends is read slowly: workers take the
             jobs before more come, and find them in the processor's cache. So the buffer becomes full only if calls
             wait. Each worker may take two jobs between two checkpoints of the feeder.
-        known: value -> the outputs of an element that needs no call, or None. See `known_of`.
+        known: value -> the outputs of an element that needs no call, or None. See `KnowsOutputs`.
         on_full: Called when an element starts to wait for room, if calls wait for more elements. None: they do not.
     """
 

@@ -14,13 +14,13 @@ __all__ = [
     "AsyncFunction",
     "Function",
     "GroupFunction",
+    "KnowsOutputs",
     "Wrapper",
     "as_function",
     "awaitable_from",
     "checked_awaitable",
     "innermost",
     "is_async",
-    "known_of",
 ]
 
 T = TypeVar("T")
@@ -120,13 +120,15 @@ def _has_invoke(function: Any) -> bool:
     return "invoke" in dir(function) or (not callable(function) and hasattr(function, "invoke"))
 
 
-def known_of(function: Any) -> Callable[[Any], Sequence[Any] | None] | None:
-    """The function's method `_known`, or None: value -> the outputs of an element that needs no call, else None.
+class KnowsOutputs(ABC):
+    """A function that knows the outputs of some elements: a UDF that skips nulls.
 
-    Such an element keeps its place in the output, but takes no slot and passes no gate: a UDF that skips nulls uses it.
-    An exception counts as the source's.
+    Such an element keeps its place in the output, but takes no slot and passes no gate.
     """
-    return getattr(function, "_known") if "_known" in dir(function) else None  # noqa: B009 - a private name; see `_has_invoke`
+
+    @abstractmethod
+    def known(self, value: Any, /) -> Sequence[Any] | None:
+        """The outputs of an element that needs no call, else None. An exception counts as the source's."""
 
 
 def awaitable_from(function: Any, *arguments: Any) -> Any:

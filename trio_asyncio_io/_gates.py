@@ -8,10 +8,10 @@ it, or the gate itself. Each of them is a `GateInUse`, which notifies its users 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import repeat
+from types import TracebackType
 from typing import Final
 from weakref import ref
 
@@ -21,6 +21,7 @@ from trio.lowlevel import RunVar, enable_ki_protection
 from ._calls import WeighedCall, present_call
 from ._core.admission import Admission, KeyGates, Line, Passage, Weights
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, expired, identity_of
+from ._core.notes import set_on
 from ._core.queue import Entry
 from ._errors import outcome_for
 from ._tasks import value_of_run
@@ -369,7 +370,7 @@ class Gates:
             return error
         outcomes, problem = self._outcomes_of(error, admission.passage)
         self._end(admission, outcomes)
-        return problem or error
+        return error if problem is None else problem
 
     def lost(self, entry: Entry, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another call has given the element its result."""
@@ -389,24 +390,30 @@ class Gates:
         call = present_call(passage) if passage.is_weighted else None
         return passage.unweighted if call is None else call.admission.weights
 
-    @contextmanager
-    def around(self, admission: Admission) -> Iterator[None]:
+    def around(self, admission: Admission) -> _CallInGates:
         """The context of an admitted call; reports its end to the gates."""
-        outcomes: Iterable[Outcome] = repeat(CANCELLED)
+        return _CallInGates(self, admission)
+
+    def weighed(self, admission: Admission) -> WeighedCall:
+        """An admitted call of the present task, for `settle`."""
         earlier = present_call(admission.passage)  # of the same element, in these gates
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        token = CURRENT_CALL.set(WeighedCall(admission, self._on_failure, outer))
+        return WeighedCall(admission, self._on_failure, outer)
+
+    def end_with(self, admission: Admission, error: BaseException | None) -> Exception | None:
+        """An admitted call has raised this error, or has returned (None).
+
+        Returns:
+            The first exception of a `classify`, or None.
+        """
+        outcomes: Iterable[Outcome] = repeat(OK if error is None else CANCELLED)
+        problem = None
         try:
-            yield
-            outcomes = repeat(OK)
-        except Exception as error:
-            outcomes, problem = self._outcomes_of(error, admission.passage)
-            if problem is not None:
-                raise problem from error
-            raise
+            if isinstance(error, Exception):
+                outcomes, problem = self._outcomes_of(error, admission.passage)
         finally:
-            CURRENT_CALL.reset(token)
             self._end(admission, outcomes)
+        return problem
 
     def _failing(self, entry: Entry) -> Admission | None:
         """The call of a record that fails. None: the user's key is broken, so its gates are not known."""
@@ -438,9 +445,10 @@ class Gates:
             try:
                 outcomes.append(outcome_for(error, gate))
             except Exception as raised:  # noqa: BLE001 - the user's classifier may raise anything
-                raised.__context__ = raised.__context__ or error
+                if raised.__context__ is None:
+                    set_on(raised, __context__=error)
                 outcomes.append(Outcome("error", error=error))
-                problem = problem or raised
+                problem = raised if problem is None else problem
         if any(outcome.kind == "throttled" for outcome in outcomes):
             self._on_throttled()
         return outcomes, problem
@@ -467,3 +475,22 @@ class Gates:
             for key in [key for key, each in self._of_key.items() if not each.is_in_use]:
                 self._of_key.pop(key).close()
             self._enough = max(FEW, 2 * len(self._of_key))
+
+
+class _CallInGates:
+    """See `Gates.around`. A generator with `@contextmanager` could not pass on an error that is a frozen dataclass."""
+
+    def __init__(self, gates: Gates, admission: Admission) -> None:
+        self._gates = gates
+        self._admission = admission
+
+    def __enter__(self) -> None:
+        self._token = CURRENT_CALL.set(self._gates.weighed(self._admission))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        CURRENT_CALL.reset(self._token)
+        problem = self._gates.end_with(self._admission, error)
+        if problem is not None:
+            raise problem from error

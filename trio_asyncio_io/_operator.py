@@ -70,7 +70,7 @@ from ._core.statistics import Statistics
 from ._core.verdict import Totals, Verdict
 from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
 from ._feeder import Feeder
-from ._function import Function, GroupFunction, as_function, known_of
+from ._function import Function, GroupFunction, KnowsOutputs, as_function
 from ._gates import Gates
 from ._public import check_keywords, list_keywords
 from ._results import DeadLetters, Emitter, Results
@@ -336,14 +336,13 @@ class Parts(Generic[R]):
             on_failure=on_failure,
             gates=self._gates,
         )
-        known = known_of(function)
         self.feeder = Feeder(
             self.ledger,
             self._workers.dispatch,
             self.emitter.emit,
             has_room,
             jobs_per_pass=2 * options.capacity,
-            known=None if known is None else interruptible(known),
+            known=interruptible(function.known) if isinstance(function, KnowsOutputs) else None,
             on_full=None if options.group is None else self._workers.dispatch,  # groups no longer wait for more records
         )
 
@@ -477,11 +476,12 @@ class Lifetime:
             await self._manager.__aexit__(type(cancelled) if cancelled else None, cancelled, None)
         except BaseException as group:  # noqa: BLE001 - the caller raises what remains of it
             still_cancelled, from_nursery = split(group, is_cancelled)
-            cancelled = still_cancelled and (cancelled or still_cancelled)
+            cancelled = None if still_cancelled is None else (cancelled or still_cancelled)
         else:
             cancelled = None
         _, from_body = split(from_body, is_caused_by(self._failure))
-        return combine((self._failure, from_body, *flatten(from_nursery))) or cancelled
+        raised = combine((self._failure, from_body, *flatten(from_nursery)))
+        return cancelled if raised is None else raised  # not `or`: an exception with a `__len__` may be false
 
     async def _close_function(self) -> None:
         with trio.move_on_after(CLOSE_SECONDS, shield=True) as scope:

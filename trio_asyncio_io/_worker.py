@@ -30,6 +30,7 @@ from ._core.admission import KeyGates
 from ._core.describe import describe
 from ._core.groups import Part, part_of, splits_of
 from ._core.ledger import Ledger
+from ._core.notes import set_on
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
 from ._errors import AttemptTimeoutError, copied, is_cancelled, is_of_its_records, split
@@ -338,7 +339,8 @@ class Worker:
         assert scheduler.started is not None
         self._context = scheduler.started.context
         if self._refusal is not None:
-            self._refusal.__cause__ = self._refusal.__cause__ or scheduler.started.cause
+            if self._refusal.__cause__ is None:
+                set_on(self._refusal, __cause__=scheduler.started.cause)
             return None
         if entry.attempts:
             self._pool.timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))

@@ -8,11 +8,12 @@ from __future__ import annotations
 from ._core.checks import check_int, check_number
 from ._core.describe import describe, duration
 from ._core.job import TaskTimes
-from ._function import is_async
+from ._function import KnowsOutputs, is_async
 from ._public import check_keywords, list_keywords, publish
 from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
 __all__ = [
+    "KnowsOutputs",
     "Summary",
     "TaskTimes",
     "check_int",

@@ -8,16 +8,17 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import ordered_wait, unordered_wait
+from trio_asyncio_io.embedding import KnowsOutputs
 from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
-class KnowsEven(Recorder[int, Any]):
+class KnowsEven(Recorder[int, Any], KnowsOutputs):
     def __init__(self, default: Step | None = None) -> None:
         super().__init__(Scripted(default=default))
         self.values_seen: list[int] = []
 
-    def _known(self, value: int) -> tuple[str] | None:
+    def known(self, value: int) -> tuple[str] | None:
         self.values_seen.append(value)
         return None if value % 2 else (f"known {value}",)
 
@@ -37,6 +38,9 @@ async def test_a_known_element_needs_no_slot(autojump_clock: MockClock) -> None:
 async def test_an_attribute_of_a_client_with_that_name_is_no_such_method() -> None:
     class Client(Recorder[int, int]):
         known = ("Oslo", "Bergen")
+
+        def _known(self, value: int) -> tuple[str]:
+            return ("a city",)
 
     async with ordered_wait(range(2), Client(Scripted()), timeout=9.0) as results:
         assert [result async for result in results] == [0, 1]

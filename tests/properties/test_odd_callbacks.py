@@ -21,6 +21,7 @@ from trio_asyncio_io import (
     Watermark,
     assign_watermarks,
 )
+from trio_asyncio_io.embedding import KnowsOutputs
 from trio_asyncio_io.gates import AdaptiveCapacity, PerKey, RateLimit
 
 NUMBER = 12
@@ -67,8 +68,8 @@ class Function:
         return [result] if self._flatten and step is None else result
 
 
-class KnowingFunction(Function):
-    def _known(self, value: Any) -> Any:
+class KnowingFunction(Function, KnowsOutputs):
+    def known(self, value: Any) -> Any:
         return self._steps["known"](value)
 
 

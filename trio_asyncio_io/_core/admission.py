@@ -194,7 +194,7 @@ class Admission:
             try:
                 each.ended(now, now - self.since, outcome, self._weight(position))
             except Exception as error:  # noqa: BLE001 - a gate may raise anything
-                problem = problem or error
+                problem = error if problem is None else problem
         if problem is not None:
             raise problem
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from .notes import attribute_of, chain_of, text_of
+from .notes import attribute_of, chain_of, set_on, text_of
 
 __all__ = ["DeadLetter", "LostError", "lost_error", "texts_of"]
 
@@ -76,7 +76,7 @@ def _texts(error: BaseException) -> tuple[str, list[str]]:
 def _chained(links: list[E]) -> E:
     """The first exception, with each next one as a cause. A plain pickle drops the causes."""
     for error, cause in pairwise(links):
-        BaseException.__setattr__(error, "__cause__", cause)  # works for a frozen dataclass, too
+        set_on(error, __cause__=cause)
     return links[0]
 
 

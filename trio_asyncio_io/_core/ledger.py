@@ -22,11 +22,12 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import add, attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from .dead_letter import DeadLetter
 from .elements import Element, Watermark, is_inserted, value_of, with_value
 from .flow import Flow
+from .notes import text_of
 from .queue import Entry, Order
 from .snapshot import Snapshot, SnapshotElement
 from .statistics import Counters, Statistics, combined
@@ -35,6 +36,8 @@ from .verdict import Totals, Verdict
 __all__ = ["Ledger"]
 
 by_sequence = attrgetter("sequence")
+
+Restored: TypeAlias = Sequence[Any] | DeadLetter | None  # what an element of a snapshot has: outputs, a dead letter
 
 
 class Ledger:
@@ -52,7 +55,7 @@ class Ledger:
             expected to receive dead letters, which are then those of a restored snapshot. Snapshots hold them anyway.
 
     Attributes:
-        backlog: (element, results or None) of elements that were taken from the source but are not accepted yet:
+        backlog: (element, what it has, or None) of elements that were taken from the source but are not accepted yet:
             restored elements, or the element that the feeder holds.
         order: The accepted elements that have not been polled.
         jobs: Those whose first attempt may start, in starting order.
@@ -82,8 +85,8 @@ class Ledger:
         counts_dead_letters: bool = True,
     ) -> None:
         restored = Snapshot() if restored is None else restored
-        self.backlog: deque[tuple[Any, Sequence[Any] | None]] = deque(
-            (element.element, element.results) for element in restored.elements
+        self.backlog: deque[tuple[Any, Restored]] = deque(
+            (element.element, _restored(element)) for element in restored.elements
         )
         self.order = order
         self.jobs: deque[Entry] = deque()
@@ -121,8 +124,8 @@ class Ledger:
 
     # Input
 
-    def accept(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
-        """Accept an element, perhaps with its results. Returns None if the buffer is full."""
+    def accept(self, element: Any, now: float, results: Restored = None) -> Entry | None:
+        """Accept an element, perhaps with its results or its dead letter. Returns None if the buffer is full."""
         value = element
         if isinstance(element, Element):  # one test for a bare value: each that fails is expensive
             if isinstance(element, Watermark):
@@ -158,10 +161,10 @@ class Ledger:
         self.room_at += 1
         return entry
 
-    def _outputs_of(self, entry: Entry, results: Sequence[Any]) -> Sequence[Any]:
-        """The outputs of a restored record. Its dead letter is stored separately."""
-        if len(results) == 1 and isinstance(results[0], DeadLetter):
-            self._dead_letters[entry.sequence] = results[0]
+    def _outputs_of(self, entry: Entry, results: Sequence[Any] | DeadLetter) -> Sequence[Any]:
+        """The outputs of a record that is accepted with them. Its dead letter is stored separately."""
+        if isinstance(results, DeadLetter):
+            self._dead_letters[entry.sequence] = results
             return ()
         return tuple(results)
 
@@ -411,7 +414,7 @@ class Ledger:
 
     def refuse(self, refusal: Exception) -> None:
         """Keep why a gate refuses a call."""
-        self.counters.refusal = str(refusal)
+        self.counters.refusal = text_of(refusal)
 
     def fail_after_timeout(self, entry: Entry, error: Exception, now: float) -> None:
         """Record that a record that has timed out has no result. Only an observer needs this."""
@@ -544,21 +547,18 @@ class Ledger:
     def snapshot(self) -> Snapshot:
         """Every element accepted and not yet received, in arrival order."""
         entries = sorted([*self.leaving, *self._unread.values(), *self.order.entries()], key=by_sequence)
-        accepted = [SnapshotElement(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
-        held = [
-            SnapshotElement(sequence, element, None if results is None else list(results))
-            for sequence, (element, results) in enumerate(self.backlog, start=self.arrived)
-        ]
+        accepted = [_stored(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
+        held = [_stored(sequence, *each) for sequence, each in enumerate(self.backlog, start=self.arrived)]
         taken = self._taken_before + self.arrived - self._inserted + self._sources_in_backlog()
         return Snapshot((*accepted, *held), taken=taken)
 
-    def _unreceived(self, entry: Entry) -> list[Any] | None:
+    def _unreceived(self, entry: Entry) -> Restored:
         if entry.is_watermark or entry.results is None:
             return None
         if entry.sequence in self._dead_letters:
-            return [self._dead_letters[entry.sequence]]
+            return self._dead_letters[entry.sequence]
         is_first = bool(self.leaving) and entry is self.leaving[0]
-        return list(entry.results[self._received if is_first else 0 :])
+        return entry.results[self._received if is_first else 0 :]
 
     def _sources_in_backlog(self) -> int:
         """The number of elements in the backlog that are elements of the source."""
@@ -610,3 +610,23 @@ class Ledger:
             self.jobs.append(successor)
         else:
             insort(self.jobs, successor, key=by_sequence)
+
+
+def _stored(sequence: int, element: Any, has: Restored) -> SnapshotElement:
+    """The element of a snapshot."""
+    if isinstance(has, DeadLetter):
+        return SnapshotElement(sequence, element, [has])
+    results = None if has is None else list(has)
+    return SnapshotElement(sequence, element, results, is_output=_is_dead_letter(results))
+
+
+def _restored(element: SnapshotElement) -> Restored:
+    """What the element of a snapshot has."""
+    if element.results and _is_dead_letter(element.results) and not element.is_output:
+        found: DeadLetter = element.results[0]
+        return found
+    return element.results
+
+
+def _is_dead_letter(results: Sequence[Any] | None) -> bool:
+    return results is not None and len(results) == 1 and isinstance(results[0], DeadLetter)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, cast
 
-__all__ = ["add_note", "attribute_of", "chain_of", "leaves_of", "text_of"]
+__all__ = ["add_note", "attribute_of", "chain_of", "leaves_of", "set_on", "text_of"]
 
 
 def attribute_of(owner: object, name: str) -> Any:
@@ -46,6 +46,12 @@ def text_of(error: BaseException) -> str:
         return f"<{type(error).__name__} whose str raised {type(problem).__name__}>"
 
 
+def set_on(error: BaseException, **attributes: Any) -> None:
+    """Set attributes of the exception, which may be a frozen dataclass."""
+    for name, value in attributes.items():
+        BaseException.__setattr__(error, name, value)
+
+
 MAX_NOTES = 10
 
 
@@ -56,6 +62,6 @@ def add_note(error: BaseException, text: str) -> None:
     """
     notes = attribute_of(error, "__notes__") or []
     if isinstance(notes, list) and text not in notes:
-        # Not `error.add_note`: the exception may be a frozen dataclass, and a copy of it may share the list
+        # Not `error.add_note`: a copy of the exception may share the list
         with suppress(Exception):  # a note must not replace the exception that it explains
-            BaseException.__setattr__(error, "__notes__", [*notes, text][-MAX_NOTES:])
+            set_on(error, __notes__=[*notes, text][-MAX_NOTES:])

@@ -26,13 +26,15 @@ class SnapshotElement:
     Attributes:
         sequence: Its position in the operator's input, counted from 0. Restored elements come first.
         element: The `StreamRecord`, `Watermark` or bare value that was accepted.
-        results: The outputs of a completed element that were not received. None if the element is not completed, and
-            for a watermark.
+        results: The outputs of a completed element that were not received, or its dead letter. None if the element is
+            not completed, and for a watermark.
+        is_output: Whether the only result is a `DeadLetter` that the function has returned, and not the element's own.
     """
 
     sequence: int
     element: Any
     results: list[Any] | None = None
+    is_output: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,10 @@ class Snapshot:
     def __len__(self) -> int:
         """The number of elements, watermarks included."""
         return len(self.elements)
+
+    def __bool__(self) -> bool:
+        """True, also without elements: `taken` says where to continue."""
+        return True
 
 
 def problem_of(snapshot: object) -> str | None:

@@ -12,6 +12,7 @@ import trio
 
 from .._calls import FromCache
 from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
+from .._core.notes import set_on
 from .._errors import copied
 from ._policy import Policy, RunChange, Wrapped
 
@@ -175,5 +176,5 @@ def _without_frames(error: Exception) -> Exception:
     """A copy without traceback, cause and context, which would retain the frames of the call and their variables."""
     copy = copied(error)
     if copy is not error:
-        copy.__traceback__ = copy.__cause__ = copy.__context__ = None
+        set_on(copy, __traceback__=None, __cause__=None, __context__=None)
     return copy

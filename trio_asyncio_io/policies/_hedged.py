@@ -209,7 +209,7 @@ class Race:
         is_interrupted = split(stopped, is_cancelled)[1] is not None
         if self._result is not None and not is_interrupted:
             return self._result[0]
-        error = stopped if is_interrupted else self._error or stopped
+        error = stopped if is_interrupted or self._error is None else self._error
         assert error is not None
         try:
             raise error
@@ -243,7 +243,8 @@ class Race:
             with context:
                 result = await self._call()
         except Exception as error:  # noqa: BLE001 - `run` raises it, or that of the first call
-            self._error = self._error or error
+            if self._error is None:
+                self._error = error
             self._fail(error)
         else:
             self.is_won_by_extra |= self._result is None

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from .._calls import follow_creator
+from .._core.notes import set_on
 from .._errors import copied
 from ._policy import Policy, Wrapped
 
@@ -94,12 +95,12 @@ class SharedCall(Generic[R]):
             raise RuntimeError("the shared call was cancelled, because its Trio run ends")
         # Waiters share one SystemExit or KeyboardInterrupt: the operator would raise several copies as a group
         error = copied(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
-        error.__traceback__ = self._traceback
+        set_on(error, __traceback__=self._traceback)
         context, is_suppressed = error.__context__, error.__suppress_context__
         try:
             raise error
         finally:
-            error.__context__, error.__suppress_context__ = context, is_suppressed
+            set_on(error, __context__=context, __suppress_context__=is_suppressed)
             del error
 
     async def _run(self) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import trio
 
 from trio_asyncio_io import AsyncFunction, Observer, RetryStrategy
+from trio_asyncio_io.embedding import KnowsOutputs
 from trio_asyncio_io.gates import usage
 from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report
@@ -25,7 +26,7 @@ from .gates import gates_of
 __all__ = ["GroupCalls", "RowCalls", "RowObserver"]
 
 
-class Calls(AsyncFunction[Any, Any]):
+class Calls(AsyncFunction[Any, Any], KnowsOutputs):
     """An operator's function: calls the user's function for rows, and returns them with their results.
 
     Args:
@@ -42,7 +43,9 @@ class Calls(AsyncFunction[Any, Any]):
         self.made = 0
         self.begun = 0
         self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
-        handler: Callable[..., Awaitable[Any]] | float | None = on_timeout or getattr(function, "timeout", None)
+        handler: Callable[..., Awaitable[Any]] | float | None = (
+            getattr(function, "timeout", None) if on_timeout is None else on_timeout
+        )
         handler = getattr(handler, "invoke", handler)
         # Many clients have an attribute `timeout` that is a number of seconds
         self._on_timeout = handler if callable(handler) else None
@@ -60,12 +63,12 @@ class Calls(AsyncFunction[Any, Any]):
             "gate": gates_of(self._settings),
             "retry": options.retry and _of_rows(options.retry),
             "observer": observer if observer is None or isinstance(observer, Report) else RowObserver(observer),
-            "on_timeout": self._on_timeout and _named(name_of(self._on_timeout), self._timed_out),
+            "on_timeout": None if self._on_timeout is None else _named(name_of(self._on_timeout), self._timed_out),
             "on_error": on_error if on_error == "raise" else _named(on_error, self._failed),
         }
 
-    def _known(self, row: Row) -> tuple[Row] | None:
-        """The row itself if no call is made for it, else None. The operator looks for this method."""
+    def known(self, row: Row) -> tuple[Row] | None:
+        """The row itself if no call is made for it, else None."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
             self.begun += 1
             return (row,)
