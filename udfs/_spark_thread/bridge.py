@@ -254,7 +254,7 @@ class TaskOperator:
                     stack.enter_context(lingering(IDLE_SECONDS))
                     await self._send_chunks(operator.output)
             except trio.Cancelled:
-                if rows := await self._recorded(_done_rows(operator.snapshot())):
+                if rows := await self._recorded(_done_rows(operator.snapshot(), settings.options.key)):
                     self._outbox.put(rows)
                 raise
             except Exception:
@@ -327,9 +327,19 @@ class TaskOperator:
             row.totals = totals, self._clock.times()
 
 
-def _done_rows(snapshot: Snapshot) -> list[Row]:
-    """The rows with a result that were not received, so that their calls are not repeated."""
-    return [row for element in snapshot.elements for row in element.results or ()]
+def _done_rows(snapshot: Snapshot, key: Callable[[Row], Any] | None = None) -> list[Row]:
+    """The rows with a result that were not received, so that their calls are not repeated.
+
+    With a key, a row behind an unfinished one of its key is left out. It needs no call, or else it would have waited.
+    """
+    rows: list[Row] = []
+    unfinished: set[Any] = set()
+    for element in snapshot.elements:
+        if element.results is not None:
+            rows += [row for row in element.results if key is None or key(row) not in unfinished]
+        elif key is not None:
+            unfinished.update(map(key, _rows_in([element.element])))
+    return rows
 
 
 def _rows_in(chunk: list[Any]) -> list[Row]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import count, takewhile
 from typing import Any, Final
 
 import pandas as pd
@@ -228,10 +228,9 @@ class MicroBatch:
         self._now = now
         self._schema: pa.Schema | None = None
         self._unfinished: dict[tuple[int, int], Row] = {}
-        self._failed: list[Row] = []
 
     def run(self, batches: Iterable[CarriedRows]) -> Iterator[pa.RecordBatch]:
-        """The enriched rows, and those that failed without a call.
+        """The enriched rows. Those that fail without a call keep their places, too.
 
         Raises:
             CarriedTooLongError: A row is too old, and `on_error` is "raise".
@@ -239,8 +238,9 @@ class MicroBatch:
         """
         for finished in enrich(map(self._read, batches), self._settings, self._wait_limit):
             yield from self._write(finished)
-        if self._failed:
-            yield from self._write(self._failed)
+        # The operator has not taken these if, for example, opening the function took the whole budget
+        if failed := list(takewhile(lambda row: row.failure is not None, self._unfinished.values())):
+            yield from self._write(failed)
 
     def unfinished(self) -> list[CarriedRows]:
         """After `run`: the rows to carry over, in input order."""
@@ -254,7 +254,7 @@ class MicroBatch:
         return carried
 
     def _read(self, batch: CarriedRows) -> list[Row]:
-        """The rows to call the function for."""
+        """The rows of a batch. Those that are too old have failed."""
         self._schema = self._schema or batch.rows.schema
         new = batch.rows
         if not new.schema.equals(self._schema):  # settings of the session have changed since the rows were carried over
@@ -262,9 +262,10 @@ class MicroBatch:
         rows = self._conversion.read(new)
         for row, since, attempts in zip(rows, batch.since, batch.attempts, strict=True):
             row.since, row.attempts = since, attempts
+            if row.failure is None:
+                row.failure = self._too_old(row)
         self._unfinished |= {(row.batch, row.index): row for row in rows}
-        self._failed += [row for row in rows if row.failure is not None or self._is_too_old(row)]
-        return [row for row in rows if row.failure is None]
+        return rows
 
     def _write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:
         """The enriched rows, which are finished now."""
@@ -272,19 +273,18 @@ class MicroBatch:
             del self._unfinished[row.batch, row.index]
         yield from self._conversion.write(rows)
 
-    def _is_too_old(self, row: Row) -> bool:
-        """Whether the row is older than `max_age`. Then its failure is set, or raised."""
+    def _too_old(self, row: Row) -> Failure | None:
+        """The failure of a row that is older than `max_age`, or None. It is raised if `on_error` is "raise"."""
         age = (self._now - row.since) / 1000
         if age <= self._max_age:
-            return False
+            return None
         error = CarriedTooLongError(
             f"the row was not finished in {age:.1f} s and {row.attempts} calls: max_age is {self._max_age:g} s"
         )
         if self._settings.on_error == "raise":
             error.add_note(repr(row))
             raise error
-        row.failure = Failure(error, row.attempts, age)
-        return True
+        return Failure(error, row.attempts, age)
 
 
 @dataclass(frozen=True, slots=True)

@@ -548,3 +548,16 @@ def test_unfinished_keyed_rows_are_the_last_ones_of_their_keys(rows: Any, settin
     out = values(enrich(iter([made]), settings(call, mode="keyed"), WaitLimit(SPENT, 2)))
     assert [value for value in out if value % 2] == [1]
     assert [value for value in out if value % 2 == 0] == [0, 2, 4]
+
+
+def test_a_keyed_row_without_a_call_remains_behind_an_unfinished_one_of_its_key(rows: Any, settings: Any) -> None:
+    async def call(value: int) -> int:
+        if value == 1:
+            await trio.sleep_forever()
+        return value
+
+    made = rows([1, None, 2, None])
+    for row, key in zip(made, "aabb", strict=True):
+        row.key = (key,)
+    finished = enrich(iter([made]), settings(call, mode="keyed", skip_nulls=True), WaitLimit(SPENT, 2))
+    assert [row.index for chunk in finished for row in chunk] == [2, 3]

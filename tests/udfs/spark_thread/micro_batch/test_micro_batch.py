@@ -38,9 +38,9 @@ def run(settings: Any) -> Callable[..., tuple[list[Any], list[CarriedRows]]]:
     def enriched(
         function: Any, parts: Any, *, max_rows: int = 0, max_age: float = 600.0, now: int = 0, **more: Any
     ) -> Any:
-        flatten, drop = more.pop("flatten", False), more.pop("drop", [])
-        made = settings(function, mode="unordered", **more)
-        enrichment = Enrichment(made, TWICE, "UTC", inputs=(0,), flatten=flatten)
+        flatten, drop, key = more.pop("flatten", False), more.pop("drop", []), more.pop("key", ())
+        made = settings(function, mode="keyed" if key else "unordered", **more)
+        enrichment = Enrichment(made, TWICE, "UTC", inputs=(0,), key=key, flatten=flatten)
         micro_batch = MicroBatch(enrichment, CarryOver(budget=1.0, max_rows=max_rows, max_age=max_age), now)
         out = [row for each in micro_batch.run(iter(parts)) for row in each.drop_columns(drop).to_pylist()]
         return out, micro_batch.unfinished()
@@ -147,6 +147,27 @@ def test_a_row_older_than_max_age_comes_out_once_with_flatten(run: Any) -> None:
     assert sorted(row["n"] for row in out) == [1, 3]
 
 
+def test_a_row_older_than_max_age_comes_out_before_the_later_rows_of_its_key(run: Any) -> None:
+    parts = [CarriedRows(batch(1, 2, 3, of=[0, 0, 0]), [0, 10_000, 20_000], [7, 7, 0])]
+    out, left = run(twice, parts, max_age=10.0, now=20_001, on_error="null", key=(1,))
+    assert [(row["n"], row["twice"]) for row in out] == [(1, None), (2, None), (3, 6)]
+    assert left == []
+
+
+def test_a_row_older_than_max_age_fails_even_if_its_function_does_not_open(run: Any) -> None:
+    class Closed:
+        async def open(self) -> None:
+            await trio.sleep_forever()
+
+        async def invoke(self, n: int) -> int:
+            raise AssertionError("not open")
+
+    parts = [CarriedRows(batch(1, 2), [0, 10_000], [7, 7])]
+    out, [left] = run(Closed(), parts, max_rows=2, max_age=10.0, now=20_000, on_error="null")
+    assert [row["n"] for row in out] == [1]
+    assert left.rows.to_pydict() == {"n": [2]}
+
+
 def test_an_infinite_max_age_never_expires(run: Any) -> None:
     out, _ = run(twice, [CarriedRows(batch(1), [0], [10**6])], max_age=math.inf, now=10**15)
     assert [row["twice"] for row in out] == [2]
@@ -177,5 +198,31 @@ def test_a_row_whose_input_python_cannot_represent_fails_without_a_call_and_is_n
         return len(calls)
 
     out, left = run(count, [CarriedRows.new(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
-    assert [(row["n"], row["twice"]) for row in out] == [(1, 1), (2, None)]
+    assert {row["n"]: row["twice"] for row in out} == {1: 1, 2: None}
     assert (len(calls), left) == (1, [])
+
+
+def test_a_row_that_fails_without_a_call_waits_for_the_rows_of_its_key(run: Any) -> None:
+    """It is carried over with them, and then comes out once and in its place."""
+    year_14645 = 400_000_000_000_000_000
+    rows = pa.RecordBatch.from_pydict(
+        {
+            "at": pa.array([1, year_14645, 2, 4, year_14645, 6], pa.timestamp("us")),
+            "n": pa.array(range(6), pa.int64()),
+            "of": ["slow"] * 3 + ["quick"] * 3,
+        }
+    )
+    hangs = True
+
+    async def microsecond(at: Any) -> int:
+        if at.microsecond < 4 and hangs:
+            await trio.sleep_forever()
+        return int(at.microsecond)
+
+    options: dict[str, Any] = {"on_error": "null", "key": (2,), "drop": ["at"]}
+    out, left = run(microsecond, [CarriedRows.new(rows, 0)], max_rows=3, **options)
+    assert [(row["n"], row["twice"]) for row in out] == [(3, 4), (4, None), (5, 6)]
+    hangs = False
+    out, left = run(microsecond, left, now=1, **options)
+    assert [(row["n"], row["twice"]) for row in out] == [(0, 1), (1, None), (2, 2)]
+    assert left == []
