@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.embedding import check_int
+from trio_asyncio_io.embedding import check_int, describe
 
 from .._dataframe import ordered_wait, unordered_wait
 from .._plan.arguments import check_dataframe
@@ -44,7 +44,8 @@ def rehearse(
     loads, and the job is simulated: the tasks that run at once, with their capacity and their partitions, in front of
     one service. With `memo=`, rows whose key is in the memo are not called, and each answer of the sample is added to
     it when it arrives: the job does not pay for it again, and the forecast does not count it. The sample makes no call
-    beyond a `cluster_budget` or a `Budget`, but what it has spent is not taken from the job's.
+    beyond a `cluster_budget` or a `Budget`, but what it has spent is not taken from the job's. If some answers do not
+    fit the schema, the assumptions of the forecast say how many, and why.
 
     Spark's own time, the start of its Python workers and the CPU time of the function are not in the forecast. With a
     small `buffer`, in front of a service that limits all tasks, an ordered job takes longer than forecast.
@@ -73,6 +74,8 @@ def rehearse(
 
     Raises:
         TypeError, ValueError: An argument is invalid, as for `ordered_wait`, or no row needs a call.
+        Exception: No answer of the sample fits the schema. It is the error of the first one, with a note that the
+            calls were made.
 
     Example:
         job = df, weather, "temp double"
@@ -80,7 +83,9 @@ def rehearse(
         print(forecast)
         ordered_wait(*job, **forecast.best)
     """
-    capacities = [capacity] if isinstance(capacity, int) else list(capacity)
+    capacities = _capacities(capacity)
+    if weight is not None and not callable(weight):
+        raise TypeError(f"weight must be callable, got {describe(weight)}")
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:
@@ -104,10 +109,20 @@ def rehearse(
         max_calls=max_calls,
     )
     taken = recorded.sample
+    said = recorded.check_answers()
     job = replace(job, paces=[rate.pace(len(taken.calls)) for rate in rates])
     total = sum(counts) if rows is None else rows
     called = job_rows.called(counts, recorded.share * total / sum(counts), recorded.remembered)
-    return job.forecast(taken, called, total, capacities)
+    forecast = job.forecast(taken, called, total, capacities)
+    return replace(forecast, assumptions=(*forecast.assumptions, *said))
+
+
+def _capacities(capacity: object) -> list[Any]:
+    if isinstance(capacity, int):
+        return [capacity]
+    if isinstance(capacity, str) or not isinstance(capacity, Iterable):
+        raise TypeError(f"capacity must be a whole number or a list of them, got {describe(capacity)}")
+    return list(capacity)
 
 
 def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[int], **options: Any) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io import AsyncFunction, RetryStrategy
+from trio_asyncio_io.embedding import describe
 from trio_asyncio_io.rehearsal import Sample, record
 
 from .._memo.answers import BUCKETS
@@ -31,6 +32,7 @@ from .._sent.settings import Enrichment
 from .._spark_thread.batches import from_payload, packed
 from .._spark_thread.conversion import RowConversion
 from .._spark_thread.memo_rows import MemoRows
+from .._trio_thread.calls import as_list
 
 __all__ = ["JobRows", "Recorded"]
 
@@ -63,7 +65,7 @@ class JobRows:
 
     @property
     def _columns(self) -> list[Any]:
-        return [F.col(f"`{name.replace('`', '``')}`") for name in self._inputs]
+        return [F.col(f"`{name.replace('`', '``')}`") for name in dict.fromkeys(self._inputs)]
 
     def partitions(self) -> list[int]:
         """The number of rows of each partition that has any.
@@ -95,7 +97,7 @@ class JobRows:
         """Make this number of calls. Each answer is in the memo as soon as it is there."""
         group = self.options.get("group")
         plan = self._plan()
-        drawn = self._drawn(plan.source, number * (group or 1), rows)
+        drawn = self._drawn(plan, number * (group or 1), rows)
         with self._rows(plan) as asked:
             found = asked.missing(drawn)
             if not found:
@@ -110,11 +112,12 @@ class JobRows:
             elements = [given for given, _ in calls]
             call = partial(record, elements, function, len(calls), timeout=self.timeout, loads=loads, **arguments)
             taken: Sample = _run_in_thread(call)
-        return Recorded(taken, asked.share, asked.remembered)
+        return Recorded(taken, asked.share, asked.answers, asked.misfits, asked.remembered)
 
     def _plan(self) -> RowPlan:
         """The operator on the input columns alone."""
-        arguments: Any = {"on_error": "null", "skip_nulls": self.options.get("skip_nulls", False)}
+        kept = {name: self.options[name] for name in ("show_values", "skip_nulls") if name in self.options}
+        arguments: Any = {"on_error": "null", **kept}
         settings = make_settings(self.function, self.timeout, arguments, mode="unordered")
         added, flatten = new_columns(self.schema), self.options.get("flatten", False)
         return plan_rows(self.df.select(*self._columns), added, settings, inputs=self._inputs, flatten=flatten)
@@ -123,11 +126,12 @@ class JobRows:
         memo = self.options.get("memo")
         return _Rows(plan.enrichment) if memo is None else _MemoRows(plan, as_memo(memo))
 
-    def _drawn(self, df: DataFrame, number: int, rows: int) -> pa.RecordBatch:
+    def _drawn(self, plan: RowPlan, number: int, rows: int) -> pa.RecordBatch:
         """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
         share = min(1.0, (MORE * number + AT_LEAST) / rows)
-        bucket = F.pmod(F.hash(*(F.col(name) for name in df.columns)), F.lit(BUCKETS)).alias(BUCKET)
-        sampled = df.select("*", bucket).sample(fraction=share)
+        inputs = [F.col(plan.source.columns[position]) for position in plan.enrichment.inputs]
+        bucket = F.pmod(F.hash(*inputs), F.lit(BUCKETS)).alias(BUCKET)
+        sampled = plan.source.select("*", bucket).sample(fraction=share)
         payloads = sampled.mapInArrow(in_workers("pack_batches", packed), "payload binary").collect()
         table = pa.Table.from_batches([from_payload(bytes(row["payload"])) for row in payloads])
         places = Random().sample(range(table.num_rows), min(number, table.num_rows))
@@ -142,33 +146,64 @@ class Recorded:
     Attributes:
         sample: The calls.
         share: The share of rows that needed a call before it.
+        answers: How many answers it has. With `group=`, each row has its own.
+        misfits: The errors of answers that do not fit the schema.
         remembered: How many of its answers the memo has.
     """
 
     sample: Sample
     share: float
+    answers: int
+    misfits: Sequence[Exception]
     remembered: int
+
+    def check_answers(self) -> list[str]:
+        """What a forecast says of answers that do not fit the schema.
+
+        Raises:
+            Exception: The error of the first answer, if none fits.
+        """
+        if not self.misfits:
+            return []
+        first, number = self.misfits[0], len(self.misfits)
+        if number == self.answers:
+            calls = len(self.sample.calls)
+            first.add_note(f"rehearse has made {calls} calls, and none of their {number} answers fits the schema")
+            raise first
+        some = f"{number} of {self.answers} answers of the sample do not fit the schema"
+        return [f"{some}: {first}, so these rows would fail."]
 
 
 class _Rows:
-    """The rows of a sample, read as in a worker, and nothing remembers their answers.
+    """The rows of a sample, read as in a worker. A thread converts their answers as they come.
 
     Attributes:
         share: The share of rows that need a call.
+        answers: How many answers are converted.
+        misfits: The errors of those that do not fit the schema.
         remembered: How many answers are in the memo.
     """
 
     share = 0.0
+    answers = 0
     remembered = 0
 
     def __init__(self, enrichment: Enrichment) -> None:
+        self.misfits: list[Exception] = []
         self._enrichment = enrichment
+        raising = replace(enrichment, settings=replace(enrichment.settings, on_error="raise"))
+        self._conversion = RowConversion(raising)
+        self._thread = ThreadPoolExecutor(1, "udfs rehearse answers")
+        self._pending: list[Future[None]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Nothing is left to write."""
+        """Wait until all answers are converted."""
+        self._thread.shutdown()
+        for each in self._pending:
+            each.result()
 
     def missing(self, drawn: pa.RecordBatch) -> list[Row]:
         """The rows that need a call."""
@@ -178,20 +213,36 @@ class _Rows:
         self.share = len(found) / len(rows)
         return found
 
-    def remember(self, rows: Sequence[Row], answers: Sequence[Any]) -> None:
-        """Keep the answers of a call."""
+    def answer(self, answers: Sequence[tuple[Row, Any]]) -> None:
+        """Convert the answers of a call."""
+        self._pending.append(self._thread.submit(self._convert_all, answers))
+
+    def _convert_all(self, answers: Sequence[tuple[Row, Any]]) -> None:
+        for row, answer in answers:
+            row.result = answer
+            self.answers += 1
+            misfit = self._convert(row)
+            if misfit is not None:
+                self.misfits.append(misfit)
+
+    def _convert(self, row: Row) -> Exception | None:
+        """Convert the result of a row as the job does. Returns why it does not fit, or None."""
+        try:
+            for _ in self._conversion.results([row]):
+                pass
+        except Exception as error:  # noqa: BLE001 - the user's value raised it
+            return error
+        return None
 
 
 class _MemoRows(_Rows):
-    """The rows of a sample, one for each key that the memo lacks. A thread writes answers to the memo as they come."""
+    """The rows of a sample, one for each key that the memo lacks. The thread writes their answers to the memo."""
 
     def __init__(self, plan: RowPlan, memo: Memo) -> None:
         super().__init__(plan.enrichment)
         task = replace(memo_task(plan, memo, 1), in_buckets=False)
         claim(Directory(task.path, task.schema))
         self._rows = MemoRows(plan.enrichment, task)
-        self._thread = ThreadPoolExecutor(1, "udfs rehearse memo")
-        self._pending: list[Future[None]] = []
 
     def __enter__(self) -> Self:
         self._rows.writer.__enter__()
@@ -200,8 +251,7 @@ class _MemoRows(_Rows):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._thread.shutdown()
         self._rows.writer.__exit__(kind, error, None)
-        for each in self._pending:
-            each.result()
+        super().__exit__(kind, error, trace)
 
     def missing(self, drawn: pa.RecordBatch) -> list[Row]:
         """The rows that need a call: one for each key."""
@@ -209,16 +259,12 @@ class _MemoRows(_Rows):
         self.share = (len(found) + self._rows.waiting) / drawn.num_rows
         return found
 
-    def remember(self, rows: Sequence[Row], answers: Sequence[Any]) -> None:
-        """Write the answers of a call to the memo."""
-        self._pending.append(self._thread.submit(self._write, rows, answers))
-
-    def _write(self, rows: Sequence[Row], answers: Sequence[Any]) -> None:
-        for row, answer in zip(rows, answers, strict=False):
-            if not isinstance(answer, Exception):
-                row.result = answer
-                self._rows.recorder.record([row])
-                self.remembered += row.failure is None
+    def _convert(self, row: Row) -> Exception | None:
+        self._rows.recorder.record([row])
+        if row.failure is not None:
+            return row.failure.exception
+        self.remembered += 1
+        return None
 
 
 class _OfArguments(AsyncFunction[Any, Any]):
@@ -226,7 +272,7 @@ class _OfArguments(AsyncFunction[Any, Any]):
 
     Args:
         job_rows: Has the function.
-        asked: Keeps the answers.
+        asked: Gets the answers.
         rows: Of each call, by the id of its arguments.
     """
 
@@ -245,8 +291,24 @@ class _OfArguments(AsyncFunction[Any, Any]):
         """Call the function. A result after which the job calls again is no answer."""
         result = await self._call(*arguments)
         if self._retry is None or not self._retry.retries_result(result):
-            self._asked.remember(self._rows[id(arguments)], result if self._is_group else [result])
+            rows = self._rows[id(arguments)]
+            self._asked.answer(_answers_of_group(rows, result) if self._is_group else [(rows[0], result)])
         return result
+
+
+def _answers_of_group(rows: Sequence[Row], result: Any) -> list[tuple[Row, Any]]:
+    """The rows of a call with their answers. An exception in the list is no answer.
+
+    Raises:
+        TypeError: The result is no list with one result for each row. The operator refuses it, too.
+    """
+    results = as_list(result)
+    if not isinstance(results, list | tuple) or len(results) != len(rows):
+        raise TypeError(
+            f"with group= the function must return a list with one result for each value, got {describe(result)} for "
+            f"{len(rows)} values"
+        )
+    return [pair for pair in zip(rows, results, strict=True) if not isinstance(pair[1], Exception)]
 
 
 def _arguments_of(rows: Sequence[Row], *, is_group: bool) -> tuple[Any, ...]:

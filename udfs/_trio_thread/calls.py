@@ -23,7 +23,7 @@ from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
 from .gates import gates_of
 
-__all__ = ["GroupCalls", "RowCalls", "RowObserver"]
+__all__ = ["GroupCalls", "RowCalls", "RowObserver", "as_list"]
 
 
 class Calls(AsyncFunction[Any, Any], KnowsOutputs):
@@ -136,7 +136,7 @@ class GroupCalls(Calls):
     async def invoke(self, rows: list[Row]) -> Any:
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
         columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
-        results = _as_list(await self._called(rows, columns))
+        results = as_list(await self._called(rows, columns))
         if not isinstance(results, list | tuple) or len(results) != len(rows):
             return results  # which the operator refuses
         return [
@@ -145,7 +145,7 @@ class GroupCalls(Calls):
         ]
 
 
-def _as_list(results: Any) -> Any:
+def as_list(results: Any) -> Any:
     """The results of a group as a list, if they are a NumPy array, a pandas Series or an Arrow array; else themselves.
 
     Each is Python values, except for the rows of an array with several dimensions, which are arrays. Missing values of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,34 @@ def test_the_function_gets_the_values_that_a_worker_would_give_it(spark: SparkSe
     assert service.calls == [row.answer] * 2
 
 
+def test_an_input_column_may_come_twice(questions: DataFrame, service: Service, tmp_path: Path) -> None:
+    client = service.client
+
+    async def ask(question: int, again: int) -> str:
+        assert question == again
+        return await client.ask(question)
+
+    arguments: Any = (questions, ask, "answer string")
+    options: Any = {"inputs": ["question", "question"], "memo": tmp_path}
+    forecast = rehearse(*arguments, SAMPLE, timeout=PATIENCE, capacity=5, **options)
+    assert ordered_wait(*arguments, **forecast.best).count() == ROWS
+    assert len(service.calls) == ROWS
+
+
+def test_the_assumptions_say_that_answers_do_not_fit_the_schema(questions: DataFrame, service: Service) -> None:
+    client = service.client
+
+    async def ask(question: int) -> Any:
+        return len(await client.ask(question)) if question % 2 else "even"
+
+    forecast = rehearse(questions, ask, "answer string", SAMPLE, timeout=PATIENCE, capacity=5, show_values=False)
+    assert re.fullmatch(
+        rf"\d+ of {SAMPLE} answers of the sample do not fit the schema: ask returned int, which is not a string, for "
+        r"row \d+ of Arrow batch 0, so these rows would fail\.",
+        forecast.assumptions[-1],
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -128,6 +157,9 @@ def test_the_function_gets_the_values_that_a_worker_would_give_it(spark: SparkSe
         ({"cluster_capacity": 10}, ValueError, "rehearse compares capacity=, that of one task, got cluster_capacity="),
         ({"sample": 0}, ValueError, "sample must be at least 1, got 0"),
         ({"capacity": [5, 0]}, ValueError, "capacity must be at least 1, got 0"),
+        ({"capacity": 1.5}, TypeError, r"capacity must be a whole number or a list of them, got 1\.5"),
+        ({"capacity": "5"}, TypeError, "capacity must be a whole number or a list of them, got '5'"),
+        ({"weight": 5}, TypeError, "weight must be callable, got 5"),
         ({"on_error": "ignore"}, ValueError, 'on_error must be "raise", "null" or "column"'),
         ({"df": None}, TypeError, "df must be a Spark DataFrame"),
     ],
