@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import trio
 
@@ -19,6 +20,8 @@ from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal.forecast import Job, JobForecast
+from udfs._rehearsal.sample import JobRows, _OfArguments, _Rows
+from udfs._spark_thread.reading import rows_of
 
 BY_NAME = {service.name: service for service in SERVICES}
 EVEN, SKEWED = (600,) * 8, (2400,) + (400,) * 7
@@ -170,3 +173,22 @@ def test_a_job_is_compared_with_its_metrics() -> None:
     assert "Forecast for 4,800 records: 3." in text
     assert "The run took 8 s" in text
     assert "calls took 160 ms on average, in the forecast 8" in text
+
+
+async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> None:
+    kept: list[Any] = []
+
+    class Keeping(_Rows):
+        def remember(self, rows: Sequence[Any], answers: Sequence[Any]) -> None:
+            kept.append((rows[0].inputs, answers))
+
+    async def changes(tags: list[str]) -> int:
+        tags.append("x")
+        return len(tags)
+
+    [row] = rows_of([pa.array([["a"]])], 0)
+    elements = row.inputs
+    asked = Keeping(None)  # type: ignore[arg-type] - it reads no rows
+    function = _OfArguments(JobRows(None, changes, "n int", 5.0, {}), asked, {id(elements): [row]})  # type: ignore[arg-type]
+    assert [await function.invoke(elements) for _ in range(2)] == [2, 2]
+    assert kept == [((["a"],), [2])] * 2

@@ -47,7 +47,7 @@ _REMEDIES: Final = {
 
 
 class MemoError(RuntimeError):
-    """A memo cannot be used: one of its files is damaged, or it belongs to another function or schema."""
+    """A memo cannot be used: it is damaged, belongs to another function or schema, or cannot store an answer."""
 
     __module__ = "udfs"
 

@@ -268,12 +268,12 @@ class _MemoRows(_Rows):
 
 
 class _OfArguments(AsyncFunction[Any, Any]):
-    """The user's function, called with the tuple of its arguments.
+    """The user's function, called with the tuple of its arguments. Each attempt gets lists and dicts of its own.
 
     Args:
         job_rows: Has the function.
         asked: Gets the answers.
-        rows: Of each call, by the id of its arguments.
+        rows: Of each call, by the id of the tuple.
     """
 
     def __init__(self, job_rows: JobRows, asked: _Rows, rows: Mapping[int, Sequence[Row]]) -> None:
@@ -289,9 +289,9 @@ class _OfArguments(AsyncFunction[Any, Any]):
 
     async def invoke(self, arguments: tuple[Any, ...]) -> Any:
         """Call the function. A result after which the job calls again is no answer."""
-        result = await self._call(*arguments)
+        rows = self._rows[id(arguments)]
+        result = await self._call(*_arguments_of(rows, is_group=self._is_group))  # which the function may change
         if self._retry is None or not self._retry.retries_result(result):
-            rows = self._rows[id(arguments)]
             self._asked.answer(_answers_of_group(rows, result) if self._is_group else [(rows[0], result)])
         return result
 

@@ -10,7 +10,9 @@ from trio_asyncio_io.embedding import TaskTimes, describe
 
 from .._exceptions import message_of, type_name
 
-__all__ = ["Failure", "Row", "SecretRow", "inputs_of"]
+__all__ = ["Failure", "NestedRow", "Row", "SecretNestedRow", "SecretRow", "inputs_of"]
+
+_CONTAINERS = frozenset({list, dict})
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +96,35 @@ class SecretRow(Row):
         return f"row {self.index} of Arrow batch {self.batch}"
 
 
+class NestedRow(Row):
+    """A row with lists or dicts among its inputs. They are new at each access, so that a function may change them."""
+
+    __slots__ = ("_inputs",)
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The values of the input columns, in lists and dicts that the caller owns."""
+        return tuple(map(_copied, self._inputs))
+
+    @inputs.setter
+    def inputs(self, values: tuple[Any, ...]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride] - as a field
+        self._inputs = values
+
+
+class SecretNestedRow(SecretRow, NestedRow):
+    """A row with lists or dicts among its inputs, whose values must not appear in errors and logs."""
+
+    __slots__ = ()
+
+
 def inputs_of(element: Row | StreamRecord[Row]) -> tuple[Any, ...]:
     """The input values of an element of the operator."""
     return (element.value if isinstance(element, StreamRecord) else element).inputs
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(each) for key, each in value.items()}
+    if type(value) is list:
+        return value.copy() if _CONTAINERS.isdisjoint(map(type, value)) else [_copied(each) for each in value]
+    return value

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trio_asyncio_io.gates import RefusedError
 
+from .._memo.directory import MemoError
 from .._memo.writer import Writer
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, MemoTask
@@ -53,8 +54,8 @@ class Call:
 class Recorder:
     """Writes the answers of calls to the memo as soon as the calls have ended, even while Spark takes no rows.
 
-    Each row is converted on its own. A result that does not fit its type fails its row and loses no other answer;
-    Spark's thread raises the failure if `on_error` is "raise".
+    Each row is converted on its own. A result that does not fit its type, or an answer that cannot be stored, fails its
+    row and loses no other answer; Spark's thread raises the failure if `on_error` is "raise".
 
     Runs where: in a thread of the loop, and never twice at the same time.
 
@@ -92,7 +93,7 @@ class Recorder:
                 if self._is_remembered(row):
                     places.append(place)
             if places:
-                self._writer.add(self._table([part[place] for place in places], array.take(pa.array(places))))
+                self._write([part[place] for place in places], array.take(pa.array(places)))
 
     def _value(self, row: Row) -> Any:
         """The result of a row, not yet converted. The row's failure is set if it cannot be read."""
@@ -109,6 +110,26 @@ class Recorder:
         if row.failure is None:
             return not row.replaced
         return self._task.remember_failures_for > 0 and not is_refused(row)
+
+    def _write(self, rows: Sequence[Row], values: pa.Array) -> None:
+        """Write these answers. A row whose answer cannot be stored fails, and the others are written."""
+        try:
+            table = self._table(rows, values)
+        except Exception as error:  # noqa: BLE001 - from Arrow, depending on the type
+            if len(rows) == 1:
+                self._refuse(rows[0], values, error)
+                return
+            for place, row in enumerate(rows):
+                self._write([row], values.slice(place, 1))
+        else:
+            self._writer.add(table)
+
+    def _refuse(self, row: Row, value: pa.Array, error: Exception) -> None:
+        """Fail a row whose answer cannot be stored."""
+        detail = f" ({error})" if row.shows_values else ""
+        refusal = MemoError(f"the memo cannot store the answer for {row!r}{detail}: report this as a defect")
+        row.failure = Failure(refusal, row.attempts, row.seconds)
+        self._calls[row.batch, row.index].answer = Answer(pa.array([None], value.type), row.failure.as_struct())
 
     def _table(self, rows: Sequence[Row], values: pa.Array) -> pa.Table:
         """The answers of these rows as a file has them."""

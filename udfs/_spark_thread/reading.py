@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._sent.row import Failure, Row
+from .._sent.row import Failure, NestedRow, Row, SecretNestedRow
 from .._sent.zone import portable_zone
 
 __all__ = ["put_event_times", "put_keys", "rows_of"]
@@ -34,7 +34,7 @@ def rows_of(
     Args:
         columns: Its input columns.
         batch: Its number.
-        row_type: The class of the rows.
+        row_type: The class of the rows if no column is nested.
         on_error: "raise" to raise an error for a value that Python cannot represent, such as a date after the year
             9999. Otherwise, its row fails.
         nbytes: The size of the Arrow batch with all of its columns; None: the size of these columns.
@@ -43,6 +43,8 @@ def rows_of(
         ValueError: Python cannot represent a value, and `on_error` is "raise".
     """
     size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
+    if any(pa.types.is_nested(column.type) for column in columns):
+        row_type = NestedRow if row_type.shows_values else SecretNestedRow
     failures: dict[int, tuple[str, str]] = {}
     values = [_python_values(column, number, failures) for number, column in enumerate(columns, 1)]
     rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]

@@ -39,6 +39,7 @@ def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
         function: Any,
         memo: Memo | None = None,
         *,
+        inputs: T.StructType = INPUTS,
         added: T.StructType = TEMP,
         flatten: Any = False,
         in_buckets: bool = False,
@@ -48,7 +49,7 @@ def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
         memo = memo or Memo(str(tmp_path))
         kind: T.DataType = added.fields[0].dataType if len(added) == 1 else added
         kind = T.ArrayType(kind) if flatten else kind
-        schema = memo_schema("look_up", INPUTS, kind, ("n",))
+        schema = memo_schema("look_up", inputs, kind, ("n",))
         if claims:
             Directory(memo.path, schema).claim()
         made = settings(function, **{"mode": "unordered", **more})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from trio_asyncio_io.gates import Budget
 from udfs import Memo, MemoError, ResultTypeError
 from udfs._memo.directory import Directory
 from udfs._memo.reader import Reader
+from udfs._plan.memo import memo_schema
 
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
 
@@ -143,6 +145,43 @@ def test_rows_that_wait_for_a_call_that_a_gate_refuses_are_not_cached(run: Any, 
         ("BudgetError", 0, False),
         ("BudgetError", 0, False),
     ]
+
+
+def test_a_function_may_change_its_argument_in_place(run: Any, tmp_path: Path) -> None:
+    kind = pa.struct([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("tags", pa.list_(pa.string()))])
+    item = {"id": 3, "at": datetime(2013, 1, 1, tzinfo=UTC), "tags": ["b", "a"]}
+    batch = pa.RecordBatch.from_pydict({"n": pa.array([item], kind), "bucket": pa.array([0], pa.int32())})
+    fields = T.StructType().add("id", "long").add("at", "timestamp").add("tags", T.ArrayType(T.StringType()))
+    inputs = T.StructType().add("n", fields)
+    calls = []
+
+    async def price(item: dict[str, Any]) -> float:
+        item["at"] = item["at"].isoformat()
+        item["tags"].append("c")
+        calls.append(item)
+        return float(item["id"])
+
+    for _ in range(2):
+        [row] = run(price, batch, inputs=inputs)
+        assert (row["n"], row["temp"]) == (item, 3.0)
+    assert len(calls) == 1
+    directory = Directory(str(tmp_path), memo_schema("look_up", inputs, T.DoubleType(), ("n",)))
+    [stored] = Reader(directory).bucket(0)["inputs"].to_pylist()
+    assert stored == {"n": item}
+
+
+def test_a_row_that_cannot_be_stored_fails_alone(conversion: Any, batch: Any, halve: Any) -> None:
+    made = conversion(halve, on_error="column")
+    with made.writer:
+        rows = made.missing(batch(1, 2, 3))
+        for row in rows:
+            row.result = 0.5
+        rows[1].inputs = ("two",)
+        made.recorder.record(rows)
+    assert [row.failure and type(row.failure.exception) for row in rows] == [None, MemoError, None]
+    assert rows[1].failure.exception.args[0].startswith("the memo cannot store the answer for row ('two') (")
+    again = conversion(halve)
+    assert [row.inputs for row in again.missing(batch(1, 2, 3))] == [(2,)]
 
 
 def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) -> None:

@@ -259,6 +259,31 @@ async def test_a_wrong_number_of_inputs_raises_type_error(run: Any) -> None:
         await run(two, "a")
 
 
+async def test_each_attempt_gets_lists_and_dicts_of_its_own(run: Any, autojump_clock: MockClock) -> None:
+    async def busy(value: dict[str, Any]) -> None:
+        value["tags"].append("busy")
+        value["id"] = None
+        raise ConnectionError(value)
+
+    value = {"id": 1, "tags": ["new"]}
+    [row] = await run(busy, [value], retry=FixedDelay(2, 0.5), on_error="column")
+    assert outcome(row)[1:3] == (3, "ConnectionError({'id': None, 'tags': ['new', 'busy']})")
+    assert row.inputs == (value,)
+
+
+async def test_on_timeout_gets_lists_and_dicts_of_its_own(run: Any, autojump_clock: MockClock) -> None:
+    async def slow(value: list[str]) -> str:
+        value.clear()
+        await trio.sleep_forever()
+        return ""
+
+    async def give_up(value: list[str]) -> str:
+        return value.pop()
+
+    [row] = await run(slow, [["last"]], timeout=5.0, on_timeout=give_up)
+    assert (row.result, row.inputs) == ("last", (["last"],))
+
+
 async def test_a_gate_holds_back_calls_and_its_weight_gets_the_input_values(
     run: Any, autojump_clock: MockClock
 ) -> None:
@@ -332,6 +357,23 @@ async def test_with_group_the_function_gets_a_list_for_each_column(settings: Any
     assert [row.result for row in out] == ["a1", "None2", "c3", "d4"]
     assert seen == [(["a", None, "c"], [1, 2, 3]), (["d"], [4])]
     assert (calls.made, [row.attempts for row in out]) == (2, [1, 1, 1, 1])
+
+
+async def test_each_attempt_of_a_group_gets_lists_and_dicts_of_its_own(
+    settings: Any, rows: Any, autojump_clock: MockClock
+) -> None:
+    seen: list[str] = []
+
+    async def changes(values: list[list[str]]) -> list[int]:
+        seen.append(repr(values))
+        values[0].append("x")
+        raise ConnectionError
+
+    made = settings(changes, group=2, retry=FixedDelay(1, 0.5), on_error="null")
+    calls = GroupCalls(changes, None, made)
+    async with AsyncWaitOperator(calls, source=rows([["a"], ["b"]]), **calls.options()) as operator:
+        assert [row.inputs async for row in operator.output] == [(["a"],), (["b"],)]
+    assert seen == ["[['a'], ['b']]"] * 2
 
 
 async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(settings: Any, autojump_clock: MockClock) -> None:
