@@ -11,6 +11,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
+import numpy as np
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
@@ -45,9 +46,9 @@ def converter(kind: DataType, zone: str, path: str = "") -> Convert | None:
     """The conversion of each value before Arrow stores it; None if Arrow stores it exactly without one.
 
     A struct may be a mapping, a dataclass, a named tuple, a Spark row or a plain tuple; a map must be a mapping; an
-    array may be any iterable, which is read once. A naive datetime for a `timestamp` is in the time zone `zone`, as
-    in a pandas UDF. The converter raises if Arrow would change the value, and if a value inside is None and its type
-    is NOT NULL.
+    array may be any iterable, which is read once; a masked value of NumPy inside it is null. A naive datetime for a
+    `timestamp` is in the time zone `zone`, as in a pandas UDF. The converter raises if Arrow would change the value,
+    and if a value inside is None and its type is NOT NULL.
 
     Args:
         kind: The declared type.
@@ -162,9 +163,11 @@ def _array_converter(each: Convert | None) -> Convert:
             raise ResultTypeError(f"returned {_described(value)}, but an array needs a list")
         if value is None or (each is None and isinstance(value, list | tuple)):
             return value
-        is_exact = each is None or (each is _float and getattr(value, "dtype", None) == "float32")
-        if is_exact and hasattr(value, "__array__"):  # Arrow reads a NumPy array faster than a list
-            return value
+        if hasattr(value, "__array__"):
+            if isinstance(value, np.ma.MaskedArray):
+                value = value.tolist()  # with None where it is masked. `__array__` has the data under the mask
+            elif each is None or (each is _float and getattr(value, "dtype", None) == "float32"):
+                return value  # Arrow reads a NumPy array faster than a list
         return list(value) if each is None else [each(item) for item in value]
 
     return convert

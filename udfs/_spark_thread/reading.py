@@ -10,15 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._sent.python_values import to_pylist
 from .._sent.row import Failure, NestedRow, Row, SecretNestedRow
 from .._sent.zone import portable_zone
 
 __all__ = ["put_event_times", "put_keys", "rows_of"]
 
 _NAN = object()
-
-# New in pyarrow 20
-CONVERTS_MAPS = int(pa.__version__.partition(".")[0]) >= 20  # noqa: PLR2004
 
 
 def rows_of(
@@ -83,12 +81,12 @@ def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str,
     if (kind := _portable(column.type)) != column.type:
         column = column.cast(kind)
     try:
-        return _to_pylist(column)
+        return to_pylist(column)
     except Exception:  # noqa: BLE001 - the loop finds out which value raised it
         values: list[Any] = []
         for index in range(len(column)):
             try:
-                values += _to_pylist(column.slice(index, 1))
+                values += to_pylist(column.slice(index, 1))
             except Exception as error:  # noqa: BLE001 - from Arrow or datetime, depending on the type
                 problem = f"the value of input {number}, {column.type}, cannot be represented in Python"
                 failures.setdefault(index, (problem, str(error)))
@@ -109,33 +107,3 @@ def _portable(kind: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(each.name, _portable(each.type)) for each in kind])
     values = _portable(kind.value_type)
     return pa.large_list(values) if pa.types.is_large_list(kind) else pa.list_(values)
-
-
-def _to_pylist(column: pa.Array) -> list[Any]:
-    """The values, with maps as dicts."""
-    values: list[Any]
-    if not _has_map(column.type):
-        values = column.to_pylist()
-    elif CONVERTS_MAPS:
-        values = column.to_pylist(maps_as_pydicts="strict")
-    else:
-        values = [_with_dicts(value, column.type) for value in column.to_pylist()]
-    return values
-
-
-def _with_dicts(value: Any, kind: pa.DataType) -> Any:
-    """The value with a dict in place of each list of pairs."""
-    if value is None or not _has_map(kind):
-        return value
-    if pa.types.is_map(kind):
-        pairs = [(_with_dicts(key, kind.key_type), _with_dicts(item, kind.item_type)) for key, item in value]
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError("a map has a key twice")
-        return dict(pairs)
-    if pa.types.is_struct(kind):
-        return {name: _with_dicts(each, kind.field(name).type) for name, each in value.items()}
-    return [_with_dicts(each, kind.value_type) for each in value]
-
-
-def _has_map(kind: pa.DataType) -> bool:
-    return pa.types.is_map(kind) or any(_has_map(kind.field(i).type) for i in range(kind.num_fields))

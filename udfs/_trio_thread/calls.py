@@ -19,11 +19,14 @@ from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report
 
 from .._sent.packed_function import name_of
+from .._sent.python_values import to_pylist
 from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
 from .gates import gates_of
 
 __all__ = ["GroupCalls", "RowCalls", "RowObserver", "as_list"]
+
+NANOSECONDS = (np.dtype("datetime64[ns]"), np.dtype("timedelta64[ns]"))
 
 
 class Calls(AsyncFunction[Any, Any], KnowsOutputs):
@@ -148,15 +151,19 @@ class GroupCalls(Calls):
 def as_list(results: Any) -> Any:
     """The results of a group as a list, if they are a NumPy array, a pandas Series or an Arrow array; else themselves.
 
-    Each is Python values, except for the rows of an array with several dimensions, which are arrays. Missing values of
-    pandas are None, as in Spark's pandas UDFs. NaN in a NumPy array stays NaN.
+    Each is Python values, except for the rows of an array with several dimensions, which are arrays. Maps of Arrow are
+    dicts. Missing values of pandas are None, as in Spark's pandas UDFs, and so are masked values of NumPy. NaN in a
+    NumPy array stays NaN.
     """
     if isinstance(results, pa.Array | pa.ChunkedArray):
-        return results.to_pylist()
+        return to_pylist(results)
     if hasattr(results, "notna") and hasattr(results, "tolist"):  # pandas takes long to import
         return results.astype(object).where(results.notna(), None).tolist()
     if isinstance(results, np.ndarray) and results.ndim:
-        return results.tolist() if results.ndim == 1 else list(results)
+        if results.ndim > 1:
+            return list(results)
+        # NumPy would return times in nanoseconds as integers
+        return to_pylist(pa.array(results)) if results.dtype in NANOSECONDS else results.tolist()
     return results
 
 

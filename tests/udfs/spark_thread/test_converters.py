@@ -88,6 +88,17 @@ def test_a_value_of_the_declared_type_is_preserved(kind: T.DataType, value: Any)
     assert back(kind, value) == value
 
 
+@pytest.mark.parametrize("kind", [T.DoubleType(), T.FloatType(), T.LongType()], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+def test_a_masked_value_of_an_array_is_null(kind: T.DataType, dtype: str) -> None:
+    """The number under the mask is not data."""
+    values = np.ma.masked_array([[1, 2], [3, 4]], [[False, True], [False, False]], dtype)
+    assert back(T.ArrayType(kind), values[0]) == [1, None]
+    assert back(T.ArrayType(T.ArrayType(kind)), values) == [[1, None], [3, 4]]
+    with pytest.raises(NullFieldError, match="returned None for element, which is NOT NULL"):
+        converter(T.ArrayType(kind, containsNull=False), ZONE)(values[0])
+
+
 def test_nan_does_not_become_null() -> None:
     result = back(T.DoubleType(), math.nan)
     assert result is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import trio
-from pyspark.sql.types import ArrayType, DoubleType, FloatType
+from pyspark.sql.types import ArrayType, DoubleType, FloatType, TimestampType
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
@@ -390,6 +390,7 @@ async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(settings: Any
 
 
 NAN = float("nan")
+MAP = pa.map_(pa.string(), pa.int64())
 pd: Any = pytest.importorskip("pandas")
 
 
@@ -406,6 +407,14 @@ pd: Any = pytest.importorskip("pandas")
         (pa.array([1, None, 3]), [1, None, 3]),
         (pa.chunked_array([[1.5], [NAN, None]]), [1.5, NAN, None]),
         (pa.array([{"a": 1}, None, {"a": 2}]), [{"a": 1}, None, {"a": 2}]),
+        (pa.array([[("k", 1)], None, []], MAP), [{"k": 1}, None, {}]),
+        (pa.array([{"m": [("k", 1)]}, None, {}], pa.struct({"m": MAP})), [{"m": {"k": 1}}, None, {"m": None}]),
+        (pa.chunked_array([[[("k", 1)], None], [[]]], MAP), [{"k": 1}, None, {}]),
+        (np.array(["2013-01-01", "NaT", "9999-01-01"], "M8[us]"), [datetime(2013, 1, 1), None, datetime(9999, 1, 1)]),
+        (np.array(["2013-01-01", "NaT", "2014"], "M8[ns]"), [pd.Timestamp(2013, 1, 1), None, pd.Timestamp(2014, 1, 1)]),
+        (np.array([1000, "NaT", 0], "m8[ns]"), [pd.Timedelta("1us"), None, pd.Timedelta(0)]),
+        (np.ma.masked_array([1.5, 2.5, 3.5], [False, True, False]), [1.5, None, 3.5]),
+        (np.ma.masked_array(["2013", "2014", "2015"], [0, 1, 1], "M8[ns]"), [pd.Timestamp(2013, 1, 1), None, None]),
     ],
     ids=lambda value: f"{type(value).__module__}.{type(value).__name__}",
 )
@@ -435,6 +444,22 @@ async def test_the_results_of_a_group_may_be_the_rows_of_an_array(settings: Any,
     for kind in (ArrayType(FloatType()), ArrayType(DoubleType())):
         [(_, array)] = ResultWriter(kind, "UTC", calls._settings).write(rows, [row.result for row in rows])
         assert array.to_pylist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+async def test_nanoseconds_of_a_group_are_refused_where_microseconds_cannot_hold_them(
+    settings: Any, rows: Any, autojump_clock: MockClock
+) -> None:
+    async def at(values: list[str]) -> Any:
+        return np.array(["2013-01-01T00:00:00.000001", "2013-01-01T00:00:00.000001001"], "M8[ns]")
+
+    calls = GroupCalls(at, None, settings(at, group=2, on_error="null"))
+    async with AsyncWaitOperator(calls, source=rows(["a", "b"]), **calls.options()) as operator:
+        exact, refused = [row async for row in operator.output]
+    writer = ResultWriter(TimestampType(), "UTC", calls._settings)
+    [(_, array)] = writer.write([exact, refused], [exact.result, refused.result])
+    assert array.to_pylist() == [datetime(2013, 1, 1, microsecond=1, tzinfo=UTC), None]
+    assert exact.failure is None
+    assert "it has nanoseconds, and Spark stores microseconds: round it" in str(refused.failure.exception)
 
 
 @pytest.mark.parametrize(
