@@ -22,6 +22,7 @@ from ._plan.worker_python import needs_packages, use_the_drivers_python
 from ._pyspark_worker import for_column_udf
 from ._sent.column_types import extra_columns, plan_type
 from ._sent.settings import Settings
+from ._sent.signature import check_columns, signature_of
 from ._sent.zone import Zone
 from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf
@@ -82,10 +83,9 @@ class AsyncPandasUDF(Generic[F_co]):
             columns: `Column`s or names of columns, one for each parameter of the function, at least one.
 
         Raises:
-            TypeError: No column is given.
+            TypeError: No column is given, or the function takes another number of them.
         """
-        if not columns:
-            raise TypeError(f"{self.__name__} needs at least one column: call it with columns or names of columns")
+        check_columns(self.__name__, signature_of(self.function), columns)
         udf = column_udf(self.func, self.returnType)
         column: Column = (udf if self.deterministic else udf.asNondeterministic())(*columns)
         return column
@@ -122,7 +122,8 @@ class AsyncPandasUDF(Generic[F_co]):
         zone = Zone(time_zone(session), default_time_zone(session))
         kind = parse_type(self.declared)
         check_time_zone(zone.active, kind)
-        return self._task(lambda batches: ColumnConversion(settings, kind, zone.of_query()).run(batches))
+        signature = signature_of(self.function)
+        return self._task(lambda batches: ColumnConversion(settings, kind, zone.of_query(), signature).run(batches))
 
     def _task(self, run: Callable[[Iterator[Any]], Iterator[pa.Array]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """What Spark sends to the workers so that they run this, under the name of the UDF."""

@@ -57,7 +57,7 @@ def ordered_wait(
             even if the schema says NOT NULL.
         timeout: Seconds from the start of a row's first call to its result, with all attempts and backoffs; 0 or more,
             `math.inf` for no limit. Required.
-        inputs: The names of the input columns. None: the names of the function's parameters.
+        inputs: The names of the input columns, one for each parameter of the function. None: the names of these.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
             "outer": a row with an empty list also comes out, with null in the new columns, as in a left join.
         on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new
@@ -81,7 +81,8 @@ def ordered_wait(
         The DataFrame with all its columns, and the new ones behind them.
 
     Raises:
-        TypeError: The function is not async, or captures an object that cannot be sent to the workers.
+        TypeError: The function is not async, takes another number of inputs, or captures an object that cannot be sent
+            to the workers.
         ValueError: A column does not exist, a new column exists already, or an argument is out of range.
 
     Example:

@@ -86,5 +86,11 @@ def test_a_udf_needs_at_least_one_column() -> None:
         made()
 
 
+@pytest.mark.parametrize("made", [decorated, pickle.loads(cloudpickle.dumps(decorated))], ids=["made", "unpickled"])
+def test_a_udf_needs_a_column_for_each_parameter(made: Any) -> None:
+    with pytest.raises(TypeError, match=r"^decorated takes 1 input \(value\), got 2 columns \(a, b\): give one "):
+        made("a", "b")
+
+
 def test_with_cluster_capacity_the_buffer_may_be_below_the_default_capacity() -> None:
     assert async_pandas_udf(look_up, "long", timeout=5.0, cluster_capacity=20, buffer=50).settings.options.buffer == 50

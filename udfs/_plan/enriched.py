@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType
 from .._sent.carry_over import CarryOver
 from .._sent.packed_function import parameter_names
 from .._sent.settings import Enrichment, Flatten, Mode
+from .._sent.signature import check_columns, signature_of
 from .._spark_thread.conversion import RowConversion
 from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
 from .memo import as_memo, check_memo, enriched_with_memo
@@ -65,6 +66,7 @@ def enriched(
         check_memo(memo, df, mode, on_error=settings.on_error, event_time=event_time, carry_over=carry_over)
     use_the_drivers_python(df.sparkSession)
     names = column_names("inputs", parameter_names(function) if inputs is None else inputs)
+    check_columns(settings.function.name, signature_of(function), names)
     added = new_columns(schema)
     plan = plan_rows(df, added, settings, inputs=names, event_time=event_time, keys=keys, flatten=flatten)
     if carry_over is not None:

@@ -133,18 +133,20 @@ def name_of(function: Any) -> str:
 
 
 def parameter_names(function: Any) -> list[str]:
-    """The names of the function's parameters, which are its input columns by default.
+    """The names of the function's parameters, which are its input columns by default. Optional keywords are none.
 
     Raises:
         TypeError: The function has no signature, or no parameters, or any number of them.
     """
     innermost = _innermost(function)
     try:
-        parameters = inspect.signature(getattr(innermost, "invoke", innermost), **_ANNOTATIONS).parameters.values()
+        found = inspect.signature(getattr(innermost, "invoke", innermost), **_ANNOTATIONS).parameters.values()
     except (TypeError, ValueError):
-        parameters = ()  # type: ignore[assignment]
+        found = ()  # type: ignore[assignment]
+    # A keyword that a partial binds is one with a default
+    parameters = [each for each in found if each.kind is not each.KEYWORD_ONLY or each.default is each.empty]
     names = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    if not names or len(names) != len(list(parameters)):
+    if not names or len(names) != len(parameters):
         raise TypeError(f"cannot infer the input columns from the parameters of {name_of(function)}: give inputs=[...]")
     return names
 

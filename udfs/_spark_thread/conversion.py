@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from inspect import Signature
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +15,7 @@ from pyspark.sql.types import DataType, MapType, StructType
 from .._sent.column_types import extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, Settings
+from .._sent.signature import check_columns
 from .batches import InputBatches, slices
 from .bridge import enrich
 from .converters import ResultTypeError, only_field
@@ -61,10 +63,12 @@ class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):
         settings: The settings of the UDF.
         kind: The declared type of a result.
         zone: The time zone of the query.
+        signature: The parameters of the function, or None. SQL may call it with any number of columns.
     """
 
-    def __init__(self, settings: Settings, kind: DataType, zone: str) -> None:
+    def __init__(self, settings: Settings, kind: DataType, zone: str, signature: Signature | None = None) -> None:
         super().__init__(settings)
+        self._signature = signature
         self._numbers = count()
         self._writer = ResultWriter(kind, zone, settings)
         self._extras = extra_columns(settings)
@@ -73,6 +77,7 @@ class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):
         """The rows of one batch, which Spark passes as an array or, for several columns, a tuple of arrays."""
         columns = batch if isinstance(batch, tuple) else (batch,)
         settings = self.settings
+        check_columns(settings.function.name, self._signature, [column.type for column in columns])
         return rows_of(columns, next(self._numbers), settings.row_type, on_error=settings.on_error)
 
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:

@@ -242,6 +242,10 @@ async def any_number(*values: int) -> int:
 async def nothing() -> None: ...
 
 
+async def with_keyword(origin: str, *, language: str = "de") -> str:
+    return origin + language
+
+
 @pytest.mark.parametrize(
     ("function", "names"),
     [
@@ -249,6 +253,8 @@ async def nothing() -> None: ...
         (Lookup(), ["origin"]),
         (AnyObject(), ["tailnum"]),
         (partial(look_up, "EWR"), ["hour"]),
+        (partial(look_up, hour=5), ["origin"]),
+        (with_keyword, ["origin"]),
         (cached(look_up), ["origin", "hour"]),
     ],
     ids=stable_id,

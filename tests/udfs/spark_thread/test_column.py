@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
+from udfs._sent.signature import signature_of
 from udfs._spark_thread.conversion import ColumnConversion
 from udfs._spark_thread.converters import ResultTypeError
 
@@ -31,6 +32,25 @@ def results(made: ColumnConversion, *batches: Any) -> list[Any]:
 def test_an_array_of_inputs_becomes_an_array_of_results(settings: Any) -> None:
     made = conversion(settings, fail_on_two)
     assert results(made, pa.array([3, None, 4]).drop_null(), pa.array([5])) == [30, 40, 50]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (
+            (pa.array([1]), pa.array(["a"])),
+            r"^fail_on_two takes 1 input \(value\), got 2 columns \(int64, string\): ",
+        ),
+        ((), "^fail_on_two needs at least one column: "),
+    ],
+    ids=["two", "none"],
+)
+def test_a_wrong_number_of_columns_fails_the_task(settings: Any, batch: Any, message: str) -> None:
+    """The driver does not see the columns of a call in SQL."""
+    signature = signature_of(fail_on_two)
+    made = ColumnConversion(settings(fail_on_two, on_error="null"), T.LongType(), "UTC", signature)
+    with pytest.raises(TypeError, match=message):
+        results(made, batch)
 
 
 def test_several_columns_are_tuples_of_arrays(settings: Any) -> None:

@@ -1,0 +1,126 @@
+"""Which numbers of columns a function can be called with."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import pytest
+
+from tests.support import stable_id
+from trio_asyncio_io import AsyncFunction
+from trio_asyncio_io.adapters import ResultFuture, from_callback, in_thread
+from trio_asyncio_io.policies import cached, hedged
+from udfs._sent.signature import check_columns, signature_of
+
+
+async def one(a: int) -> int:
+    return a
+
+
+async def optional(a: int, b: int = 0, *, c: int = 0) -> int:
+    return a + b + c
+
+
+async def any_number(first: int, *rest: int) -> int:
+    return first + sum(rest)
+
+
+async def by_keyword(*, a: int, b: int) -> int:
+    return a + b
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+class Lookup(AsyncFunction[int, int]):
+    async def invoke(self, a: int) -> int:
+        return a
+
+
+class Twice:
+    """Has the attribute `function`, as a policy has, and other parameters than its value."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    async def invoke(self, *given: int) -> list[int]:
+        return [await self.function(each) for each in given]
+
+
+def with_client(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def called(a: int) -> Any:
+        return await function("client", a)
+
+    return called
+
+
+@with_client
+async def decorated(client: str, a: int) -> str:
+    return client * a
+
+
+def with_callback(a: int, result_future: ResultFuture[int]) -> None:
+    result_future.complete(a)
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers"),
+    [
+        (one, {1}),
+        (Lookup(), {1}),
+        (optional, {1, 2}),
+        (partial(optional, c=1), {1, 2}),
+        (partial(optional, 1), {1}),
+        (any_number, {1, 2, 3}),
+        (cached(one), {1}),
+        (hedged(cached(optional), after=1.0), {1, 2}),
+        (in_thread(add), {2}),
+        (in_thread(max), {1, 2, 3}),
+        (from_callback(with_callback), {1}),
+        (Twice(one), {1, 2, 3}),
+        (decorated, {1}),
+        (by_keyword, set()),
+        (None, {1, 2, 3}),
+    ],
+    ids=stable_id,
+)
+def test_a_function_is_called_with_as_many_columns_as_it_takes(function: Any, numbers: set[int]) -> None:
+    def is_accepted(number: int) -> bool:
+        try:
+            check_columns("it", pickle.loads(pickle.dumps(signature_of(function))), "abc"[:number])
+        except TypeError:
+            return False
+        return True
+
+    assert {number for number in range(4) if is_accepted(number)} == numbers
+
+
+@pytest.mark.parametrize(
+    ("function", "columns", "message"),
+    [
+        (one, "ab", "it takes 1 input (a), got 2 columns (a, b): give one column for each parameter"),
+        (
+            in_thread(lambda a, b: a),
+            "a",
+            "it takes 2 inputs (a, b), got 1 column (a): give one column for each parameter",
+        ),
+        (optional, "abc", "it takes 1 to 2 inputs (a, b), got 3 columns (a, b, c): give one column for each parameter"),
+        (
+            by_keyword,
+            "ab",
+            "it takes a, b by keyword, and columns are passed by position: remove the * from its parameters",
+        ),
+        (one, "", "it needs at least one column: call it with columns or names of columns"),
+        (None, "", "it needs at least one column: call it with columns or names of columns"),
+    ],
+    ids=stable_id,
+)
+def test_another_number_of_columns_is_refused_with_advice(function: Any, columns: str, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        check_columns("it", signature_of(function), columns)
+    assert str(caught.value) == message
