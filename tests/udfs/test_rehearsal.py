@@ -21,6 +21,7 @@ from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal.forecast import Job, JobForecast
 from udfs._rehearsal.sample import JobRows, _OfArguments, _Rows
+from udfs._sent.row import Row
 from udfs._spark_thread.reading import rows_of
 
 BY_NAME = {service.name: service for service in SERVICES}
@@ -179,8 +180,11 @@ async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> Non
     kept: list[Any] = []
 
     class Keeping(_Rows):
-        def remember(self, rows: Sequence[Any], answers: Sequence[Any]) -> None:
-            kept.append((rows[0].inputs, answers))
+        def __init__(self) -> None:
+            """Reads no rows."""
+
+        def answer(self, answers: Sequence[tuple[Row, Any]]) -> None:
+            kept.extend((row.inputs, answer) for row, answer in answers)
 
     async def changes(tags: list[str]) -> int:
         tags.append("x")
@@ -188,7 +192,6 @@ async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> Non
 
     [row] = rows_of([pa.array([["a"]])], 0)
     elements = row.inputs
-    asked = Keeping(None)  # type: ignore[arg-type] - it reads no rows
-    function = _OfArguments(JobRows(None, changes, "n int", 5.0, {}), asked, {id(elements): [row]})  # type: ignore[arg-type]
+    function = _OfArguments(JobRows(None, changes, "n int", 5.0, {}), Keeping(), {id(elements): [row]})  # type: ignore[arg-type]
     assert [await function.invoke(elements) for _ in range(2)] == [2, 2]
-    assert kept == [((["a"],), [2])] * 2
+    assert kept == [((["a"],), 2)] * 2
