@@ -5,21 +5,26 @@ from __future__ import annotations
 import dis
 import hashlib
 import inspect
+import pickle
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from io import BytesIO
 from itertools import pairwise
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
+import pyspark
 from pyspark import cloudpickle
 
 from trio_asyncio_io.adapters import from_asyncio
 from trio_asyncio_io.embedding import is_async
 
-__all__ = ["PackedFunction", "dumped", "name_of", "pack", "parameter_names"]
+__all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "name_of", "pack", "parameter_names"]
 
 PATTERN = """\
 Open clients, connections, locks and nurseries in the worker. Do not capture them on the driver:
@@ -61,6 +66,14 @@ _ANNOTATIONS: dict[str, Any] = {}
 if sys.version_info >= (3, 14):
     _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
 
+# Spark's broadcast variables. A PySpark that is only a client of Spark Connect lacks the class
+BROADCAST: Final[Any] = getattr(pyspark, "Broadcast", ())
+Broadcasts: TypeAlias = tuple[Any, ...]
+Pickled: TypeAlias = tuple[bytes, Broadcasts]
+
+# Identifies each broadcast variable of the driver in digests
+_IDENTITIES: Final[WeakKeyDictionary[Any, bytes]] = WeakKeyDictionary()
+
 
 @dataclass(frozen=True, slots=True)
 class PackedFunction:
@@ -68,17 +81,19 @@ class PackedFunction:
 
     Attributes:
         name: The name of the function in errors and columns.
-        digest: The SHA-256 digest of `payload`. Equal functions have equal digests.
+        digest: The SHA-256 digest of `payload` and the identities of `broadcasts`. Equal functions have equal digests.
         payload: The pickle.
+        broadcasts: The broadcast variables that it captures. Spark sends them with each command whose pickle has them.
     """
 
     name: str
     digest: str
     payload: bytes
+    broadcasts: Broadcasts = ()
 
     def unpack(self) -> Any:
         """A new instance of the function."""
-        return cloudpickle.loads(self.payload)
+        return loaded(self.payload, self.broadcasts)
 
 
 def pack(function: Any, label: str = "the function") -> PackedFunction:
@@ -106,24 +121,35 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
             f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: use "
             f"trio_asyncio_io.adapters.from_asyncio({name}), or use Trio's own functions"
         )
-    payload = dumped(function, f"{label} {name}")
-    return PackedFunction(name, hashlib.sha256(payload).hexdigest(), payload)
+    payload, broadcasts = dumped(function, f"{label} {name}")
+    digest = hashlib.sha256(payload)
+    for each in broadcasts:
+        digest.update(_IDENTITIES.setdefault(each, uuid4().bytes))
+    return PackedFunction(name, digest.hexdigest(), payload, broadcasts)
 
 
-def dumped(value: object, label: str) -> bytes:
-    """Pickle a value.
+def dumped(value: object, label: str) -> Pickled:
+    """Pickle a value without its broadcast variables.
+
+    Returns:
+        The pickle and the broadcast variables, for `loaded`.
 
     Raises:
         TypeError: The value captures an object that cannot be sent. The message names it, and shows what to do.
     """
     try:
-        return bytes(cloudpickle.dumps(value))
+        return _pickled(value)
     except Exception as error:
         culprits = _culprits(value)
         names = f" ({', '.join(culprits)})" if culprits else ""
         raise TypeError(
             f"{label} captures something{names} that cannot be sent to the workers: {error}\n{PATTERN}"
         ) from error
+
+
+def loaded(payload: bytes, broadcasts: Broadcasts) -> Any:
+    """A new copy of a value that was pickled by `dumped`."""
+    return _Unpickler(payload, broadcasts).load()
 
 
 def name_of(function: Any) -> str:
@@ -192,6 +218,36 @@ def _attributes_of(function: Any, names: set[str]) -> Iterator[str]:
             yield str(attribute.argval)
 
 
+class _Pickler(cloudpickle.CloudPickler):
+    """Leaves broadcast variables out, because Spark sends one with the command that it pickles next, and only there."""
+
+    def __init__(self, file: BytesIO) -> None:
+        super().__init__(file)  # type: ignore[no-untyped-call]
+        self.positions: dict[Any, int] = {}
+
+    def persistent_id(self, value: Any) -> int | None:
+        is_broadcast = issubclass(type(value), BROADCAST)  # `isinstance` evaluates attributes of a proxy
+        return self.positions.setdefault(value, len(self.positions)) if is_broadcast else None
+
+
+class _Unpickler(pickle.Unpickler):  # noqa: S301 - the driver has made the pickles
+    """Inserts the broadcast variables."""
+
+    def __init__(self, payload: bytes, broadcasts: Broadcasts) -> None:
+        super().__init__(BytesIO(payload))
+        self._broadcasts = broadcasts
+
+    def persistent_load(self, position: int) -> Any:
+        return self._broadcasts[position]
+
+
+def _pickled(value: object) -> Pickled:
+    file = BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(value)  # type: ignore[no-untyped-call]
+    return file.getvalue(), tuple(pickler.positions)
+
+
 def _culprits(function: Any) -> list[str]:
     """The captured objects that cannot be pickled, as "name: type"."""
     captured = dict(getattr(function, "__dict__", {})) | getattr(function, "keywords", {})
@@ -206,7 +262,7 @@ def _culprits(function: Any) -> list[str]:
 
 def _pickles(value: Any) -> bool:
     try:
-        cloudpickle.dumps(value)
+        _pickled(value)
     except Exception:  # noqa: BLE001 - any exception means no
         return False
     return True

@@ -11,15 +11,16 @@ user's types on without reading them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import count, takewhile
 from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 from pyspark.sql.types import StructType
 
 from .._exceptions import traceback_as_note
@@ -127,12 +128,16 @@ class CarryingProcessor:
     def __init__(
         self, enrichment: Enrichment, carry_over: CarryOver, columns: StructType, partitions: int, *, in_order: bool
     ) -> None:
-        self._enrichment = enrichment
+        self._enrichment: Callable[[], Enrichment] = lambda: enrichment
         self._carry_over = carry_over
         self._names = columns.names
         self._types = [field.dataType.simpleString() for field in columns.fields]
         self._partitions = partitions
         self._in_order = in_order
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the enrichment as bytes: on the driver, `init` runs in a process without broadcast variables."""
+        return {**vars(self), "_enrichment": partial(cloudpickle.loads, cloudpickle.dumps(self._enrichment()))}
 
     def init(self, handle: Any) -> None:
         """Called by Spark at the start of each task and, once, on the driver."""
@@ -158,7 +163,7 @@ class CarryingProcessor:
 
     def _run(self, payloads: Iterator[bytes], now: int) -> Iterator[pd.DataFrame]:
         state = [bytes(value) for (value,) in self._state.get()]
-        micro_batch = MicroBatch(self._enrichment, self._carry_over, now)
+        micro_batch = MicroBatch(self._enrichment(), self._carry_over, now)
         with traceback_as_note():
             for batch in micro_batch.run(self._input(state, payloads, now)):
                 yield pd.DataFrame({"payload": [to_payload(batch)]})

@@ -11,12 +11,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from pyspark import cloudpickle
-
 from trio_asyncio_io.gates import Gate, PerKey
 
 from .._limits.cluster_gates import gate_of
-from .._sent.packed_function import dumped
+from .._sent.packed_function import Pickled, dumped, loaded
 from .._sent.settings import Settings
 
 __all__ = ["gates_of"]
@@ -38,9 +36,9 @@ def gates_of(settings: Settings) -> list[Gate | PerKey]:
 
 
 @lru_cache(MAX_GATES)
-def _instance(process: int, function: str, position: int, payload: bytes) -> Gate | PerKey:  # noqa: ARG001 - the key
+def _instance(process: int, function: str, position: int, pickled: Pickled) -> Gate | PerKey:  # noqa: ARG001 - the key
     """The gate of a process, of the function with this digest, and of this position in its list of gates."""
-    return _for_rows(cloudpickle.loads(payload))
+    return _for_rows(loaded(*pickled))
 
 
 def _for_rows(gate: Gate | PerKey) -> Gate | PerKey:

@@ -131,6 +131,18 @@ def test_stragglers_do_not_delay_the_micro_batch_and_come_out_once_without_new_d
     assert all(calls[question] > 1 for question in held.questions)  # they were carried over
 
 
+def test_the_function_may_use_a_broadcast_variable(stream: Stream, session: SparkSession) -> None:
+    names = session.sparkContext.broadcast({0: "zero", 1: "one"})
+
+    async def name(id: int) -> str:  # noqa: A002 - the column
+        return names.value[id]
+
+    stream.add(0, 2)
+    stream.start(unordered_wait(stream.read(), name, "answer string", timeout=PATIENCE, carry_over=SHORT))
+    rows = stream.until(lambda rows: len(rows) == 2)
+    assert {row.id: row.answer for row in rows} == {0: "zero", 1: "one"}
+
+
 @pytest.mark.thorough
 def test_rows_above_the_limit_delay_the_micro_batch(stream: Stream, service: Service) -> None:
     """A call that takes ten budgets is still answered in the first attempt."""

@@ -8,11 +8,13 @@ import sys
 import threading
 from asyncio import sleep as asyncio_sleep
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.lowlevel
+from pyspark import Broadcast, cloudpickle
 
 from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
@@ -60,6 +62,41 @@ def test_only_equal_functions_have_equal_digests() -> None:
     assert pack(Lookup()).digest == pack(Lookup()).digest
     assert pack(Lookup()).digest != pack(Lookup("http://there")).digest
     assert pack(look_up).digest != pack(Lookup()).digest
+
+
+def test_broadcast_variables_are_pickled_with_each_command_and_not_before(tmp_path: Path) -> None:
+    """Spark sends a broadcast variable with the command whose pickle has it."""
+    pickled: list[str] = []
+
+    class OfDriver(Broadcast[Any]):
+        def __reduce__(self) -> Any:
+            pickled.append("once more")
+            return partial(Broadcast, path=str(tmp_path / "names")), ()
+
+    (tmp_path / "names").write_bytes(pickle.dumps({1: "one"}))
+    names = OfDriver(path=str(tmp_path / "names"))
+
+    async def name(value: int) -> str:
+        return names.value[value]  # type: ignore[no-any-return]
+
+    packed = pack(name)
+    assert trio.run(packed.unpack(), 1) == "one"  # on the driver, as a rehearsal does
+    assert not pickled
+    for commands in (1, 2):
+        assert trio.run(pickle.loads(cloudpickle.dumps(packed)).unpack(), 1) == "one"
+        assert len(pickled) == commands
+
+
+def test_functions_with_different_broadcast_variables_are_not_equal() -> None:
+    def made(variable: Any) -> Any:
+        async def name(value: int) -> str:
+            return variable.value[value] + variable.value[-value]  # type: ignore[no-any-return]
+
+        return name
+
+    first, second = Broadcast(path="first"), Broadcast(path="second")  # type: ignore[var-annotated]
+    assert pack(made(first)) == pack(made(first))
+    assert pack(made(first)).digest != pack(made(second)).digest
 
 
 def test_each_unpack_returns_a_new_instance() -> None:
