@@ -154,19 +154,23 @@ def loaded(payload: bytes, broadcasts: Broadcasts) -> Any:
 
 def name_of(function: Any) -> str:
     """The name of the function in errors and columns."""
-    innermost = _innermost(function)
-    return str(getattr(innermost, "__name__", type(innermost).__name__))
+    while hasattr(function, "function") or isinstance(function, partial):  # a policy or an adapter
+        function = function.func if isinstance(function, partial) else function.function
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def parameter_names(function: Any) -> list[str]:
-    """The names of the function's parameters, which are its input columns by default. Optional keywords are none.
+    """The names of the function's parameters, which are its input columns by default.
+
+    Optional keywords, and parameters that a `partial` binds, are none.
 
     Raises:
         TypeError: The function has no signature, or no parameters, or any number of them.
     """
-    innermost = _innermost(function)
+    while hasattr(function, "function"):  # a policy or an adapter
+        function = function.function
     try:
-        found = inspect.signature(getattr(innermost, "invoke", innermost), **_ANNOTATIONS).parameters.values()
+        found = inspect.signature(getattr(function, "invoke", function), **_ANNOTATIONS).parameters.values()
     except (TypeError, ValueError):
         found = ()  # type: ignore[assignment]
     # A keyword that a partial binds is one with a default
@@ -175,13 +179,6 @@ def parameter_names(function: Any) -> list[str]:
     if not names or len(names) != len(parameters):
         raise TypeError(f"cannot infer the input columns from the parameters of {name_of(function)}: give inputs=[...]")
     return names
-
-
-def _innermost(function: Any) -> Any:
-    """The user's function, without the policies around it."""
-    while hasattr(function, "function"):
-        function = function.function
-    return function
 
 
 def _asyncio_part(function: Any) -> str | None:

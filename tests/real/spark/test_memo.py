@@ -7,6 +7,7 @@ import shutil
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -289,12 +290,19 @@ async def weather(key: int) -> float:
     return key / 2
 
 
+async def forecast(key: int, days: int) -> float:
+    return key * days
+
+
 def test_another_schema_or_function_is_refused_when_the_plan_is_built(visits: DataFrame, tmp_path: Path) -> None:
     unordered_wait(visits, weather, "temp double", memo=tmp_path, timeout=PATIENCE)
     with pytest.raises(MemoError, match="has answer 'double', and this query has 'float': give the new columns these"):
         unordered_wait(visits, weather, "temp float", memo=tmp_path, timeout=PATIENCE)
     with pytest.raises(MemoError, match="has inputs 'struct<key:bigint>', and this query has 'struct<id:bigint>'"):
         unordered_wait(visits, weather, "temp double", inputs=["id"], memo=tmp_path, timeout=PATIENCE)
+    with pytest.raises(MemoError, match="has function 'weather', and this query has 'forecast': give each function a"):
+        unordered_wait(visits, partial(forecast, days=2), "temp double", memo=tmp_path, timeout=PATIENCE)
+    unordered_wait(visits, partial(weather), "temp double", memo=tmp_path, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(

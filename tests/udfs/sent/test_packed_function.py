@@ -106,7 +106,14 @@ def test_each_unpack_returns_a_new_instance() -> None:
 
 @pytest.mark.parametrize(
     ("function", "name"),
-    [(look_up, "look_up"), (Lookup(), "Lookup"), (AnyObject(), "AnyObject"), (cached(look_up), "look_up")],
+    [
+        (look_up, "look_up"),
+        (Lookup(), "Lookup"),
+        (AnyObject(), "AnyObject"),
+        (cached(look_up), "look_up"),
+        (partial(look_up, hour=5), "look_up"),
+        (cached(partial(partial(look_up, "EWR"), hour=5)), "look_up"),
+    ],
     ids=stable_id,
 )
 def test_the_name_is_that_of_the_users_function(function: Any, name: str) -> None:
@@ -292,6 +299,7 @@ async def with_keyword(origin: str, *, language: str = "de") -> str:
         (partial(look_up, "EWR"), ["hour"]),
         (partial(look_up, hour=5), ["origin"]),
         (with_keyword, ["origin"]),
+        (cached(partial(look_up, hour=5)), ["origin"]),
         (cached(look_up), ["origin", "hour"]),
     ],
     ids=stable_id,
@@ -300,7 +308,9 @@ def test_the_input_columns_are_inferred_from_the_parameters(function: Any, names
     assert parameter_names(function) == names
 
 
-@pytest.mark.parametrize("function", [any_number, nothing, in_thread(max)], ids=stable_id)
+@pytest.mark.parametrize(
+    "function", [any_number, nothing, in_thread(max), partial(look_up, "EWR", hour=5)], ids=stable_id
+)
 def test_inputs_is_required_if_the_columns_cannot_be_inferred(function: Any) -> None:
     with pytest.raises(
         TypeError, match=r"cannot infer the input columns from the parameters of .*: give inputs=\[\.\.\.\]"
