@@ -57,8 +57,8 @@ def http_request(
         url: A column of strings, or its name. A user and password in a URL are sent as Basic authentication.
         headers: A mapping that is sent with every row; or a column of map<string, string>, or its name.
         body: A column of strings, sent as UTF-8, or of binary, or its name. None: no body.
-        timeout: Seconds from the start of a row's first attempt to its result, all attempts and backoffs included,
-            above 0; 30 by default. `math.inf`: no limit.
+        timeout: Seconds from the start of a row's first attempt to its result, all attempts and backoffs included, 0
+            or more; 30 by default. `math.inf`: no limit.
         capacity: Upper limit of requests that run at once in each running task, at least 1; 100 by default.
         cluster_capacity: The same for all tasks that can run at once, instead of `capacity`. None (the default): no
             such limit.
