@@ -57,8 +57,8 @@ def ordered_wait(
             even if the schema says NOT NULL.
         timeout: Seconds from the start of a row's first call to its result, with all attempts and backoffs; 0 or more,
             `math.inf` for no limit. Required.
-        inputs: The names of the input columns, one for each parameter of the function. None: the names of these, without
-            those that a `partial` binds.
+        inputs: The names of the input columns, one for each parameter of the function. None: the names of these,
+            without those that a `partial` binds.
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
             "outer": a row with an empty list also comes out, with null in the new columns, as in a left join.
         on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new

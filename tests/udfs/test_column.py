@@ -92,5 +92,16 @@ def test_a_udf_needs_a_column_for_each_parameter(made: Any) -> None:
         made("a", "b")
 
 
+@pytest.mark.parametrize(("metadata", "on_error"), [("result", "null"), ("Result", "raise"), ("error", "column")])
+def test_metadata_with_the_name_of_another_field_is_refused(metadata: str, on_error: Any) -> None:
+    message = f"the column has a field {metadata!r} already: give metadata another name"
+    with pytest.raises(ValueError, match=message):
+        async_pandas_udf(look_up, "long", timeout=5.0, metadata=metadata, on_error=on_error)
+
+
+def test_metadata_may_be_named_error_without_a_field_of_errors() -> None:
+    assert async_pandas_udf(look_up, "long", timeout=5.0, metadata="error").settings.metadata == "error"
+
+
 def test_with_cluster_capacity_the_buffer_may_be_below_the_default_capacity() -> None:
     assert async_pandas_udf(look_up, "long", timeout=5.0, cluster_capacity=20, buffer=50).settings.options.buffer == 50
