@@ -128,12 +128,15 @@ class Directory:
         Writes first and looks afterwards. So of two functions that begin at once, never both succeed; both may fail.
 
         Raises:
-            MemoError: The memo belongs to another function, or to other types.
+            MemoError: The memo belongs to another function, or to other types. Or the path is of a file or below one.
             OSError: The directory cannot be written.
         """
         if any(file.buckets for file in self.files().values()):
             return
-        self._fs.create_dir(self._root, recursive=True)
+        try:
+            self._fs.create_dir(self._root, recursive=True)
+        except NotADirectoryError as error:
+            raise MemoError(f"the memo {self.path} is below a file: give the path of a directory") from error
         name = self.put_table(self.schema.empty_table(), range(0))
         try:
             self.files()

@@ -278,6 +278,13 @@ def test_a_memo_whose_path_is_a_file_is_refused_by_name(memo: Directory, tmp_pat
             use()
 
 
+def test_a_memo_below_a_file_is_refused_by_name(memo: Directory, tmp_path: Path) -> None:
+    (tmp_path / "answers").write_text("")
+    memo = Directory(str(tmp_path / "answers" / "of" / "today"), memo.schema)
+    with pytest.raises(MemoError, match=r"the memo .*/answers/of/today is below a file: give the path of a directory"):
+        memo.claim()
+
+
 def test_a_new_memo_is_an_empty_table_for_every_engine(memo: Directory, tmp_path: Path) -> None:
     table = pq.read_table(tmp_path)
     assert table.num_rows == 0
