@@ -29,6 +29,7 @@ LONG = job(task(0, 100, first=True, start=1, tail=2), task(0, 99, first=True, st
 SMALL = job(*[task(n, 0.9, first=n == 0, start=0.1, tail=0.5, gap=0.1 if n else 0.0) for n in range(20)] * 2)
 SKEWED = job(task(0, 60, first=True, tail=1), task(0, 10, first=True, tail=1), task(10, 10, tail=1))
 LATE = job(task(0, 60, first=True), task(30, 30, first=True))
+LEASED = job(task(0, 10, first=True), task(10, 10), task(0, 7, first=True), task(7, 7))
 TAILS = job(task(0, 20, first=True, tail=8), task(0, 20, first=True, tail=8))
 BUSY = job(task(0, 50, first=True, processor=30), task(0, 50, first=True, processor=20))
 
@@ -73,6 +74,24 @@ def test_the_advice_is_the_number_of_tasks_if_that_is_the_remedy(times: TaskTime
     assert said.advice.startswith("Set capacity=200.")
     assert advice in said.advice
     assert (said.advice == "Set capacity=200.") == (not advice)
+
+
+@pytest.mark.parametrize("limit", ["gate", "blocking"])
+def test_slow_last_calls_are_not_the_cause_if_a_gate_or_the_function_holds_them_back(limit: str) -> None:
+    """With `hedged`, there would be even more calls for the gate."""
+    assert TAILS.applied_to(verdict(limit)).advice == "Set capacity=200."
+    assert "Starts and gaps of tasks take 20% of the time: " in SMALL.applied_to(verdict(limit)).advice
+
+
+def test_slow_last_calls_are_not_the_cause_if_each_task_has_fewer_rows_than_slots() -> None:
+    """Half of the slots are empty from the start. The limit is the source, which has no more rows for them."""
+    assert TAILS.applied_to(verdict("source")).advice == "Set capacity=200."
+
+
+def test_workers_without_a_task_do_not_need_the_number_of_partitions_that_they_have() -> None:
+    said = LEASED.applied_to(verdict("gate"))
+    assert "no task 15%" in said.sentences[1]
+    assert said.advice == "Set capacity=200."
 
 
 @pytest.mark.parametrize("limit", ["capacity", "service", "source", "consumer", "cpu"])

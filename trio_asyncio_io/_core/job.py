@@ -22,6 +22,8 @@ PROCESSOR = (
 BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"})
 # If one of these is the limit, Spark's threads may be the cause
 BEHIND_SPARK = frozenset({"source", "consumer"})
+# These limits hold back the last calls of a task, too, so a tail is no other cause
+BEHIND_TAILS = frozenset({"gate", "blocking"})
 
 # With more tasks per worker, fewer are better
 TASKS_PER_WORKER = 2
@@ -77,7 +79,7 @@ class TaskTimes:
             sentences = (*sentences, f"The tasks waited for a processor of their machine {share:.0%} of the time.")
         if is_busy and verdict.limit in BEHIND_PROCESSOR:
             return Verdict("cpu", PROCESSOR, sentences)
-        return Verdict(verdict.limit, f"{verdict.advice} {self._advice(whole)}".rstrip(), sentences)
+        return Verdict(verdict.limit, f"{verdict.advice} {self._advice(whole, verdict.limit)}".rstrip(), sentences)
 
     def _parts(self, whole: float) -> str:
         parts = {
@@ -91,22 +93,24 @@ class TaskTimes:
         tasks, workers = plural(self.tasks, "task"), plural(self.workers, "worker")
         return f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."
 
-    def _advice(self, whole: float) -> str:
-        lost = self.start + self.tail + self.gap
+    def _advice(self, whole: float, limit: str) -> str:
+        tail = 0.0 if limit in BEHIND_TAILS else self.tail
+        lost = self.start + tail + self.gap
         few = TASKS_PER_WORKER * self.workers
         if self.tasks > few and lost > TOO_MUCH * whole:
+            parts = "Starts, tails and gaps" if tail else "Starts and gaps"
             return (
-                f"Starts, tails and gaps of tasks take {lost / whole:.0%} of the time: use fewer partitions, "
+                f"{parts} of tasks take {lost / whole:.0%} of the time: use fewer partitions, "
                 f"{self.workers:,} or {few:,} for these workers in place of {self.tasks:,}."
             )
-        if whole - self.seconds - self.gap > TOO_MUCH * whole:
+        idle = whole - self.seconds - self.gap
+        if self.tasks != few and idle > TOO_MUCH * whole:
             return (
-                f"Workers had no task {1 - (self.seconds + self.gap) / whole:.0%} of the time: repartition to "
-                f"{few:,} partitions of equal size."
+                f"Workers had no task {idle / whole:.0%} of the time: repartition to {few:,} partitions of equal size."
             )
-        if self.tail > TOO_MUCH * whole:
+        if limit != "source" and tail > TOO_MUCH * whole:  # tasks with fewer rows than slots have this limit
             return (
-                f"Tails take {self.tail / whole:.0%} of the time: end the slowest calls earlier, with an "
+                f"Tails take {tail / whole:.0%} of the time: end the slowest calls earlier, with an "
                 "attempt_timeout and a retry, or with hedged. Fewer and larger tasks have fewer tails."
             )
         return ""
