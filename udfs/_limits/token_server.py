@@ -35,6 +35,8 @@ MAX_NAMES = 1_000  # of rates that are remembered
 # Budgets without a name that are remembered in any case. A query that builds one for each micro-batch leaves it behind
 MAX_UNNAMED = 1_000
 
+OTHER_AMOUNT = "change it in the next application, with the same name and path; a budget with another name adds to it"
+
 
 @dataclass(slots=True, kw_only=True)
 class _Budget:
@@ -139,9 +141,10 @@ class TokenServer:
         new = _Budget(amount=given.amount, path=path, given=weakref.ref(given), used=now, is_named=given.is_named)
         known = self._budgets.setdefault(given.name, new)
         if (known.amount, known.path) != (new.amount, new.path):
+            remedy = OTHER_AMOUNT if path is not None and path == known.path else "give the other budget another name"
             raise ValueError(
                 f"the cluster_budget named {given.name!r} has amount={known.amount:g} and path={known.path!r} in this "
-                f"session, got amount={new.amount:g} and path={new.path!r}: give the other budget another name"
+                f"session, got amount={new.amount:g} and path={new.path!r}: {remedy}"
             )
         known.given, known.used = new.given, now
         self._forget_unnamed(now)

@@ -153,6 +153,17 @@ def test_one_name_has_one_amount_and_one_file(tmp_path: Path) -> None:
             budget(session, amount, path=path)
 
 
+def test_the_amount_of_a_file_can_be_raised_in_the_next_application(tmp_path: Path) -> None:
+    """A budget with another name would be spent in addition."""
+    session = Session("local[4]", "a")
+    budget(session, 2.0, path=tmp_path / "budgets")
+    with pytest.raises(ValueError, match="got amount=5 and .*: change it in the next application, with the same name"):
+        budget(session, 5.0, path=tmp_path / "budgets")
+    with pytest.raises(ValueError, match="got amount=5 and .*: give the other budget another name"):
+        budget(session, 5.0, path=tmp_path / "others")
+    assert budget(Session("local[4]", "b"), 5.0, path=tmp_path / "budgets").limit.amount == 5.0
+
+
 def test_a_file_that_cannot_be_used_is_an_error_on_the_driver(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot be used for budgets"):
         budget(Session("local[4]", "a"), path=tmp_path / "nowhere" / "budgets")
