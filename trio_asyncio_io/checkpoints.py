@@ -187,8 +187,9 @@ class SQLiteStore(trio.abc.AsyncResource):
     Leave the block, or `await aclose()`. Both wait for a commit that has begun.
 
     Args:
-        path: The file, on a local disk. It is created if it is missing; its directory must exist. During a commit, and
-            after a kill until the next use, a file with the suffix -journal lies beside it and belongs to it.
+        path: The file, on a local disk. It is created if it is missing; its directory must exist. A `~` at its
+            beginning is the home directory. During a commit, and after a kill until the next use, a file with the
+            suffix -journal lies beside it and belongs to it.
         codec: "plain", or "pickle" for values of any type that can be pickled. Then **trust the file as you trust your
             code**: whoever can write to it can run any code in your process. A file belongs to the codec that created
             it.

@@ -48,6 +48,12 @@ def test_a_path_object_is_returned_as_a_string() -> None:
     assert check_path("path", Path("a") / "b") == str(Path("a") / "b")
 
 
+def test_a_path_may_begin_with_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert check_path("path", "~/a") == "/home/ada/a"
+    assert check_path("path", "a/~") == "a/~"
+
+
 @pytest.mark.parametrize(
     ("check", "value", "options", "error", "message"),
     [

@@ -6,6 +6,7 @@ import math
 import operator
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 from .describe import describe
@@ -127,13 +128,13 @@ def check_exception_types(name: str, value: Any) -> tuple[type[Exception], ...]:
 
 
 def check_path(name: str, value: Any) -> str:
-    """Return the path of a file on disk as a string."""
+    """Return the path of a file on disk as a string. A `~` at its beginning becomes the home directory."""
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str):
         raise TypeError(f"{name} must be a file's path, got {describe(value)}")
     if path in {"", ":memory:"}:
         raise ValueError(f"{name} must be a file's path, got {path!r}")
-    return path
+    return str(Path(path).expanduser())
 
 
 def check_name(name: str, value: object) -> str:

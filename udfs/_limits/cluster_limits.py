@@ -112,7 +112,8 @@ class ClusterBudget:
             a budget of its own. The driver forgets an object that is gone and that nothing has used for an hour, if
             there are more than 1,000.
         path: Only with "lease": a file on a disk of the driver in which the leases outlive it, for a job that is
-            started again. Needs a name. None (the default): the budget ends with the application.
+            started again. A `~` at its beginning is the driver's home directory. Needs a name. None (the default): the
+            budget ends with the application.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
         give_up: Seconds for which the source may be away before the task fails with a `ClusterRateError`, above 0;
             `math.inf`: calls wait for ever.

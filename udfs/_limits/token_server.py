@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -134,7 +135,7 @@ class TokenServer:
             del self._rates[next(iter(self._rates))]
 
     def _add_budget(self, given: ClusterBudget) -> None:
-        path = None if given.path is None else os.path.abspath(os.fspath(given.path))  # noqa: PTH100 - a text
+        path = None if given.path is None else os.path.abspath(Path(given.path).expanduser())  # noqa: PTH100 - a text
         if path is not None:
             check_file(path)
         now = time.monotonic()

@@ -19,7 +19,7 @@ _SCHEME_OF_HADOOP: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def absolute(path: str) -> str:
-    """The path with its scheme, or an absolute local path, because workers have another working directory.
+    """The path with its scheme, or an absolute local path, because workers have another working directory and home.
 
     Raises:
         ValueError: It has a scheme that only Hadoop understands, such as "dbfs:/data", or is the URI of a file on
@@ -34,7 +34,7 @@ def absolute(path: str) -> str:
             f"memo must be a local path or a URI with {hadoop[1]}://, got {path!r}, which only Hadoop can write: use "
             "the path where the file system is mounted, such as /dbfs/data"
         )
-    return str(Path(path).absolute())
+    return str(Path(path).expanduser().absolute())
 
 
 def _path_of(uri: str) -> str:

@@ -84,7 +84,8 @@ class Memo:
 
     Args:
         path: A directory that the driver and all workers see: a local path, or a URI that Arrow (`s3://`, `gs://`,
-            `hdfs://`, `abfs://`) or an installed fsspec package can write. It is made if it does not exist.
+            `hdfs://`, `abfs://`) or an installed fsspec package can write. It is made if it does not exist. A `~` at
+            the beginning of a local path is the driver's home directory.
         max_age: Seconds for which an answer counts; above 0, `math.inf` (the default) forever. An older one is called
             again.
         remember_failures_for: Seconds for which a call that failed is not repeated; 0 (the default) for never. Its rows

@@ -314,6 +314,22 @@ def test_a_relative_path_belongs_to_the_drivers_directory(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("~/weather", "/home/ada/weather"),
+        ("/data/~", "/data/~"),
+        ("file:///~/weather", "/~/weather"),
+        ("s3://~/weather", "s3://~/weather"),
+    ],
+)
+def test_only_a_local_path_may_begin_with_the_home_directory(
+    monkeypatch: pytest.MonkeyPatch, path: str, expected: str
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert absolute(path) == expected
+
+
+@pytest.mark.parametrize(
     ("uri", "message"),
     [
         ("file://data/weather", "with the host 'data': write file:///data/weather if data is a directory"),

@@ -153,13 +153,19 @@ def test_one_name_has_one_amount_and_one_file(tmp_path: Path) -> None:
             budget(session, amount, path=path)
 
 
+def test_the_file_of_a_budget_may_be_in_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    budget(Session("local[4]", "a"), path="~/budgets")
+    assert (tmp_path / "budgets").is_file()
+
+
 def test_the_amount_of_a_file_can_be_raised_in_the_next_application(tmp_path: Path) -> None:
     """A budget with another name would be spent in addition."""
     session = Session("local[4]", "a")
     budget(session, 2.0, path=tmp_path / "budgets")
-    with pytest.raises(ValueError, match="got amount=5 and .*: change it in the next application, with the same name"):
+    with pytest.raises(ValueError, match=r"amount=5 and .*: change it in the next application, with the same name"):
         budget(session, 5.0, path=tmp_path / "budgets")
-    with pytest.raises(ValueError, match="got amount=5 and .*: give the other budget another name"):
+    with pytest.raises(ValueError, match=r"amount=5 and .*: give the other budget another name"):
         budget(session, 5.0, path=tmp_path / "others")
     assert budget(Session("local[4]", "b"), 5.0, path=tmp_path / "budgets").limit.amount == 5.0
 

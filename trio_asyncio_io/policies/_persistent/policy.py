@@ -43,7 +43,8 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
     Args:
         function: An async callable or an `AsyncFunction`.
         path: The file, on a local disk. It is created if it is missing; its directory must exist. On Spark, each
-            worker's host has its own. Two files with the suffixes -wal and -shm lie beside it.
+            worker's host has its own. A `~` at its beginning is the home directory of the process that makes the
+            policy. Two files with the suffixes -wal and -shm lie beside it.
         name: Separates functions that share a file, and versions of one function: change it when the old results are no
             longer right. None: the qualified name of your own function, below all policies, adapters and recorders. A
             name is required for everything but a `def` in a module: for a closure, a lambda, a `partial`, a bound
