@@ -25,14 +25,15 @@ pytestmark = pytest.mark.processes
 EXAMPLES = ROOT / "docs" / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
 
-# Output that differs from run to run, and the text of the `.out` file
+# Output that differs from run to run
 VARIES = {
-    "explain_spark.py": (r" Workers had no task .*", ""),  # if one of them began late
-    "operator_blocked.py": (r"\(/\S*/", "("),  # the folder of the script
-    "spark_metrics.py": (
-        r"mean \S+ \w*s, slowest \S+ \w*s, p50 \S+ \w*s, p95 \S+ \w*s, p99 \S+ \w*s",
-        "mean 5 ms, slowest 15 ms, p50 1 ms, p95 15 ms, p99 15 ms",
+    "explain_spark.py": r" Workers had no task .*",  # if one of them began late
+    "operator_blocked.py": r"(?<=\()/\S*/",  # the folder of the script
+    "paid_llm.py": (
+        r"- The longest calls decide[^-]*|The tasks waited for a processor .*\n"  # on a busy machine
+        r"|(?<=over all records: ).*|\s*\d[\d,.]*( [mµ]?s\b)?\s*"
     ),
+    "spark_metrics.py": r"mean \S+ \w*s, slowest \S+ \w*s, p50 \S+ \w*s, p95 \S+ \w*s, p99 \S+ \w*s",
 }
 SERVICE = "http://127.0.0.1:8000"
 WITH_POSTGRES = ["operator_asyncpg.py"]
@@ -66,9 +67,9 @@ def run(python: Path, script: str, folder: Path, *options: str, **more: str) -> 
 
 def check(script: str, done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr
-    pattern, replacement = VARIES.get(script, (r"\Z", ""))
+    varies = VARIES.get(script, r"\Z")
     expected = (EXAMPLES / script).with_suffix(".out").read_text(encoding="utf-8")
-    assert re.sub(pattern, replacement, done.stdout) == expected, done.stderr
+    assert re.sub(varies, "", done.stdout) == re.sub(varies, "", expected), done.stderr
 
 
 # Those that neither start Spark nor need another server than the service
@@ -117,13 +118,12 @@ def test_an_example_with_spark_prints_the_output_of_its_page(python: Path, scrip
 @pytest.mark.thorough
 @pytest.mark.timeout(2 * PATIENCE)
 def test_the_example_with_a_paid_service_pays_once_for_each_row(python: Path, llm: str, tmp_path: Path) -> None:
-    """Its output has the times of a run, so the service's own counts are compared."""
+    """The numbers of its output vary, so the service's own counts are compared."""
     done = run(python, PAID, tmp_path)
-    assert done.returncode == 0, done.stderr
+    check(PAID, done)
     counted = httpx.get(f"{llm}/stats").json()
     assert (counted["rows"], counted["rows_paid_twice"]) == (1000, 0)
     assert "throttled" not in counted
-    assert re.search(r"^\|BudgetError\|", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.thorough
