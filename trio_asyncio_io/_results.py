@@ -30,6 +30,8 @@ CHUNKS_PER_PASS = 100
 # With more entries that the consumer has not received, a chunk of the task costs less than single outputs
 LEAVING_AT_ONCE = 2
 
+CLOSED = "the operator's block has been left, or the channel was closed: receive before that"
+
 
 class Emitter:
     """Lets completed entries leave, in chunks: everything that may be emitted leaves together. It decides nothing.
@@ -169,7 +171,11 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         Cancellation: nothing was received.
         """
         self._was_read = True
-        return self._received(*await self._receive.receive())
+        try:
+            received = await self._receive.receive()
+        except trio.ClosedResourceError:
+            raise trio.ClosedResourceError(CLOSED) from None
+        return self._received(*received)
 
     @enable_ki_protection
     def receive_nowait(self) -> DeadLetter:
@@ -180,7 +186,11 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
             trio.EndOfChannel, trio.ClosedResourceError: As in `receive`.
         """
         self._was_read = True
-        return self._received(*self._receive.receive_nowait())
+        try:
+            received = self._receive.receive_nowait()
+        except trio.ClosedResourceError:
+            raise trio.ClosedResourceError(CLOSED) from None
+        return self._received(*received)
 
     @enable_ki_protection
     def close(self) -> None:
@@ -278,6 +288,8 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
                 await self._channel.receive()
             except trio.EndOfChannel:
                 raise StopAsyncIteration from None
+            except trio.ClosedResourceError:
+                raise trio.ClosedResourceError(CLOSED) from None
         output = self._receive()
         if has_waited:
             if self._leaving:
@@ -310,7 +322,10 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
             trio.EndOfChannel, trio.ClosedResourceError: As in `receive`.
         """
         while not self._leaving:
-            self._channel.receive_nowait()
+            try:
+                self._channel.receive_nowait()
+            except trio.ClosedResourceError:
+                raise trio.ClosedResourceError(CLOSED) from None
         output = self._receive()
         if not self._leaving:
             self._ledger.catch_up(trio.current_time())

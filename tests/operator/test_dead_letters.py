@@ -153,8 +153,10 @@ async def test_closing_the_channel_drops_dead_letters(async_wait: Any, autojump_
     async with async_wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
         await results.dead_letters.aclose()
         assert [result async for result in results] == []
-        with pytest.raises(trio.ClosedResourceError):
+        with pytest.raises(trio.ClosedResourceError, match="or the channel was closed"):
             await results.dead_letters.receive()
+        with pytest.raises(trio.ClosedResourceError, match="or the channel was closed"):
+            results.dead_letters.receive_nowait()
     assert results.statistics().dead_lettered == 100
     assert results.snapshot().elements == ()
 

@@ -80,9 +80,9 @@ async def test_receive_nowait_returns_an_available_output(async_wait: Any) -> No
 async def test_after_the_block_the_channel_is_closed(async_wait: Any) -> None:
     async with async_wait("abc", AT_ONCE, timeout=5.0) as results:
         await results.receive()
-    with pytest.raises(trio.ClosedResourceError):
+    with pytest.raises(trio.ClosedResourceError, match="the operator's block has been left, or the channel was closed"):
         await results.receive()
-    with pytest.raises(trio.ClosedResourceError):
+    with pytest.raises(trio.ClosedResourceError, match="the operator's block has been left, or the channel was closed"):
         results.receive_nowait()
 
 
@@ -160,7 +160,7 @@ async def test_closing_stops_the_source_and_starts_no_more_invocations(
         await trio.sleep(100.0)
         assert len(recorder.calls) == started
         assert len(read) <= seen + 1
-        with pytest.raises(trio.ClosedResourceError):
+        with pytest.raises(trio.ClosedResourceError, match="or the channel was closed"):
             await results.receive()
         unfinished = [each.element for each in results.snapshot().elements]
         assert unfinished == read[1:]
