@@ -70,6 +70,12 @@ def test_a_negative_bound_is_refused(bound: Any) -> None:
         assign_watermarks([], timestamp=lambda value: value, max_out_of_orderness=bound)
 
 
+@pytest.mark.parametrize("bound", ["10 seconds", None, date(2013, 1, 1)])
+def test_a_bound_that_is_no_distance_between_timestamps_is_refused(bound: Any) -> None:
+    with pytest.raises(TypeError, match=r"^max_out_of_orderness must be a number .*, or a timedelta, got"):
+        assign_watermarks([], timestamp=lambda value: value, max_out_of_orderness=bound)
+
+
 @pytest.mark.parametrize(
     ("start", "step"),
     [

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypeVar, overload
 
+from .describe import describe
+
 __all__ = [
     "Element",
     "StreamRecord",
@@ -96,7 +98,14 @@ class WatermarkClock:
 
     def __init__(self, max_out_of_orderness: Any) -> None:
         bound = max_out_of_orderness
-        if bound < bound - bound or _is_null(bound):
+        try:
+            is_negative = bound < bound - bound
+        except TypeError:
+            raise TypeError(
+                "max_out_of_orderness must be a number in the unit of the timestamps, such as seconds, or a timedelta, "
+                f"got {describe(bound)}"
+            ) from None
+        if is_negative or _is_null(bound):
             raise ValueError(f"max_out_of_orderness must not be negative, got {bound!r}")
         self._bound = bound
         self._latest: Any = None
@@ -165,7 +174,8 @@ def assign_watermarks(
         An iterator, or an async iterator if the source is async. `Snapshot.taken` does not count the watermarks.
 
     Raises:
-        ValueError: `max_out_of_orderness` is negative or NaN.
+        TypeError: `max_out_of_orderness` is neither a number nor a `timedelta`, such as a text.
+        ValueError: It is negative or NaN.
 
     Example:
         >>> marked = assign_watermarks([3, 5, 4], timestamp=int, max_out_of_orderness=2)
