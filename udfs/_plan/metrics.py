@@ -92,6 +92,9 @@ def summary(metrics: Any) -> Summary:
         metrics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row` or mapping,
             such as `query.lastProgress.observedMetrics["weather"]` of a streaming query.
 
+    Raises:
+        TypeError: `metrics` is none of these.
+
     Example:
         >>> counts = dict(rows=3, calls=5, retried=2, failed=1, timed_out=0, cached=1)
         >>> summary(counts | dict(seconds=0.9, slowest=0.5)).split(", ")[3:6]
@@ -131,6 +134,7 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
         A `Verdict`. Print it: its sentences have the numbers on which it rests, by Little's law.
 
     Raises:
+        TypeError: `metrics` is none of these.
         ValueError: These are not the metrics of an operator, or a streaming query has several and no name is given.
 
     Example:
@@ -224,8 +228,17 @@ def _numbers(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def observed_sums(observed: Any) -> Mapping[str, Any]:
-    """Observed metrics by name, from a `Row` or a mapping."""
+    """Observed metrics by name, from a `Row` or a mapping.
+
+    Raises:
+        TypeError: It is neither.
+    """
     mapping: Mapping[str, Any] = observed.asDict() if hasattr(observed, "asDict") else observed
+    if not isinstance(mapping, Mapping):
+        raise TypeError(
+            "metrics must be the Observation that was passed as metrics=, an observed Row or mapping, or for explain "
+            f"also a streaming query, got {observed!r}"
+        )
     if mapping.keys() == {"values", "schema"}:  # in the progress of a remote stream, a row is an object of these two
         return dict(zip((each["name"] for each in mapping["schema"]["fields"]), mapping["values"], strict=True))
     return mapping

@@ -196,3 +196,5 @@ def test_metrics_of_something_else_are_refused(spark: SparkSession) -> None:
         ValueError, match="the metrics have no 'explain': pass those of a query whose operator was given metrics="
     ):
         explain(seen)
+    with pytest.raises(TypeError, match=r"metrics must be the Observation .*, got DataFrame\[id: bigint\]"):
+        explain(spark.range(3))

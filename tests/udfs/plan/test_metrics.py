@@ -51,6 +51,13 @@ def test_a_row_in_the_progress_of_a_remote_stream_is_read() -> None:
     assert summary(row) == summary(SUMS)
 
 
+@pytest.mark.parametrize("read", [explain, summary])
+@pytest.mark.parametrize("given", ["calls", 5, None])
+def test_what_is_no_metrics_is_refused_with_what_is_accepted(read: Any, given: object) -> None:
+    with pytest.raises(TypeError, match=rf"^metrics must be the Observation .* query, got {given!r}$"):
+        read(given)
+
+
 @pytest.mark.parametrize("text", ["[]", "5", '{"completed": "many"}', "{"])
 def test_totals_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^the metrics have no 'explain'"):
