@@ -22,6 +22,10 @@ NOT_ORDERED = (
     "ordered_wait has no carry_over: one straggler would delay, and carry over, every row behind it. Use "
     "unordered_wait, or keyed_wait if rows of one key must stay in order"
 )
+IN_ORDER = (
+    "ordered_wait has no event_time: all of its rows stay in order, so none can cross a watermark. Omit event_time and "
+    "max_out_of_orderness, or use unordered_wait"
+)
 
 
 @list_keywords(DataFrameArguments, UDFArguments, Settings, Options)
@@ -92,6 +96,8 @@ def ordered_wait(
     """
     if "carry_over" in arguments:
         raise TypeError(NOT_ORDERED)
+    if arguments.keys() & {"event_time", "max_out_of_orderness"}:
+        raise TypeError(IN_ORDER)
     check_keywords(ordered_wait, arguments)
     return enriched(df, function, schema, timeout, arguments, mode="ordered", inputs=inputs, flatten=flatten)
 

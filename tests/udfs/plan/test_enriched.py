@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from udfs import ordered_wait
 from udfs._plan.enriched import _check_flatten
 
 
@@ -13,3 +14,10 @@ from udfs._plan.enriched import _check_flatten
 def test_flatten_must_be_a_bool_or_outer(flatten: Any) -> None:
     with pytest.raises(ValueError, match=r'flatten must be True, False or "outer", got '):
         _check_flatten(flatten)
+
+
+@pytest.mark.parametrize("arguments", [{"event_time": "at"}, {"max_out_of_orderness": "10 seconds"}], ids=str)
+def test_ordered_wait_refuses_event_time_and_names_unordered_wait(arguments: dict[str, Any]) -> None:
+    df: Any = None  # it is not read
+    with pytest.raises(TypeError, match=r"^ordered_wait has no event_time: .* or use unordered_wait$"):
+        ordered_wait(df, str, "answer string", timeout=5.0, **arguments)
