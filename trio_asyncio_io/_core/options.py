@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from .checks import check_int, check_seconds
+from .checks import check_callable, check_int, check_seconds
 from .describe import describe
 from .gate import Gate, PerKey, as_gates
 from .observer import Observer
@@ -180,5 +180,7 @@ class Options:
     def _check_mode(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, got {describe(self.mode)}")
-        if (self.mode == "keyed") != callable(self.key):
+        if self.key is not None:
+            check_callable("key", self.key)
+        if (self.mode == "keyed") != (self.key is not None):
             raise TypeError(f'mode "keyed" takes key=, a callable, and no other mode does; got {describe(self.key)}')
