@@ -106,6 +106,8 @@ class Database:
         self.close()  # a Trio run that crashed may have left it open
         if not self.path.absolute().parent.is_dir():
             raise self._error("cannot be created: create its directory first")
+        if self.path.is_dir():
+            raise self._error("is a directory: give the path of a file")
         if self.path.is_file() and self.path.stat().st_size == 1:  # SQLite takes it for an empty file
             raise self.damaged("it has only one byte")
         with self.translated_errors():

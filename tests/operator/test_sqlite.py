@@ -120,7 +120,8 @@ def test_a_missing_directory_is_an_error(tmp_path: Path, file_format: FileFormat
 
 
 def test_a_directory_is_refused(tmp_path: Path, file_format: FileFormat) -> None:
-    assert refusal(tmp_path, file_format).startswith(f"the number file {tmp_path} cannot be used: unable to open")
+    message = refusal(tmp_path, file_format)
+    assert message == f"the number file {tmp_path} is a directory: give the path of a file"
 
 
 @pytest.mark.parametrize(
