@@ -115,6 +115,15 @@ async def test_a_broken_gate_stops_the_operator_with_its_own_exception(
     assert len(operator.snapshot().elements) == 9 - numbers.emitted
 
 
+@GROUPS
+async def test_the_error_of_a_weight_has_a_note_that_names_it(raised_by: Any, group: int | None) -> None:
+    gate = RateLimit(1.0, weight=lambda value, other: 1.0)
+    operator = AsyncWaitOperator(of_groups(settled, group), source=range(9), timeout=9.0, gate=gate, group=group)
+    error = await raised_by(operator, wait_for_ever)
+    assert isinstance(error, TypeError)
+    assert "raised by the weight of RateLimit(" in error.__notes__[0]
+
+
 def of_groups(function: Any, group: int | None) -> Any:
     """The function, or one of lists, whose results may be exceptions."""
 

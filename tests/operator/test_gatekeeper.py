@@ -116,21 +116,21 @@ async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("value", "message", "notes"),
     [
-        (5, "object of type 'int' has no len()"),
-        ("", "weight of RateLimit(rate=1.0, burst=1.0) must be finite and not negative, got nan"),
+        (5, "object of type 'int' has no len()", ["raised by the weight of RateLimit(rate=1.0, burst=1.0)"]),
+        ("", "weight of RateLimit(rate=1.0, burst=1.0) must be finite and not negative, got nan", []),
     ],
     ids=["raises", "no weight"],
 )
 async def test_a_weight_that_raises_stops_the_operator(
-    value: Any, message: str, raised_by: Any, autojump_clock: MockClock
+    value: Any, message: str, notes: list[str], raised_by: Any, autojump_clock: MockClock
 ) -> None:
     gate = RateLimit(1.0, weight=lambda value: len(value) if value != "" else float("nan"))
     operator = AsyncWaitOperator(Scripted(), source=["a", value, "b"], timeout=1.0, gate=gate, on_error="skip")
     error = await raised_by(operator, wait_for_ever)
     assert str(error) == message
-    assert error.__notes__ == [f"element 1, {value!r}, before its first attempt"]
+    assert error.__notes__ == [*notes, f"element 1, {value!r}, before its first attempt"]
     assert operator.statistics().running == 0
 
 

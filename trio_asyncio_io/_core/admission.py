@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 from .checks import check_number, check_weight
 from .describe import describe
 from .gate import CANCELLED, Gate, Outcome
+from .notes import add_note
 from .queue import Entry
 from .statistics import combined
 
@@ -91,9 +92,17 @@ def weights_of(value: object, passage: Passage, *others: object) -> Weights:
     if not passage.is_weighted:
         return passage.unweighted
     return tuple(
-        1.0 if gate.weight is None else check_weight("weight", gate.weight(value, *others), of=gate)
-        for gate in passage.given
+        1.0 if gate.weight is None else _weight_of(gate, gate.weight, value, *others) for gate in passage.given
     )
+
+
+def _weight_of(gate: Gate, weight: Callable[..., float], *values: object) -> float:
+    try:
+        found = weight(*values)
+    except Exception as error:
+        add_note(error, f"raised by the weight of {describe(gate)}")
+        raise
+    return check_weight("weight", found, of=gate)
 
 
 def weights_of_call(records: Sequence[Entry], passage: Passage) -> Weights:
