@@ -14,7 +14,7 @@ import trio
 from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
 from .budgets import BudgetLease
-from .cluster_limits import ClusterRate, Leased, TaskShare
+from .cluster_limits import ClusterBudget, ClusterRate, Leased, TaskShare
 from .lease import OPEN_SECONDS, POLL, TIMEOUT, RateLease
 from .sources import GrantRefusedError, Source, source_of
 
@@ -242,9 +242,13 @@ class ClusterLease(Gate):
         """
         delay = self._lease.delay(weight)
         if delay is None:
-            name, amount = self._leased.limit.name, self._leased.amount
+            limit, amount = self._leased.limit, self._leased.amount
+            name = f" {limit.name!r}" if isinstance(limit, ClusterBudget) and limit.is_named else ""
             spent, digits = self._lease.lease.spent_by_all(), ",.2f" if amount >= 1 else ".3g"
-            raise BudgetError(f"budget {name!r} used up by all tasks: {spent:{digits}} of {amount:{digits}}")
+            needed = f"{weight:,.2f}" if weight >= 1 else f"{weight:.3g}"
+            raise BudgetError(
+                f"budget{name} used up by all tasks: {spent:{digits}} of {amount:{digits}}, and the call needs {needed}"
+            )
         if delay:
             self._lease.check()
         return delay

@@ -48,9 +48,15 @@ class SimulatedSource:
         pass
 
 
-def process(source: SimulatedSource, amount: float, weight: float | None = None, give_up: float = 300.0) -> Any:
+def process(
+    source: SimulatedSource,
+    amount: float,
+    weight: float | None = None,
+    give_up: float = 300.0,
+    name: str | None = "books",
+) -> Any:
     """The gate of a task in a process of its own, and its lease."""
-    budget = ClusterBudget(amount, weight=None if weight is None else lambda _: weight, name="books", give_up=give_up)
+    budget = ClusterBudget(amount, weight=None if weight is None else lambda _: weight, name=name, give_up=give_up)
     leased = Leased(budget, TokenAddress("driver", 7077, "secret"))
     lease = LeaseOfProcess(leased, source)
     gate = ClusterLease(lease, leased)
@@ -103,13 +109,19 @@ async def test_calls_beyond_the_budget_are_refused_without_a_request(autojump_cl
     await run.of(process(source, 10)[0], 10_000)
     assert run.calls == 10
     assert len(source.requests) < 50
-    assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 10.00 of 10.00"
+    assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 10.00 of 10.00, and the call needs 1.00"
 
 
 async def test_sums_of_a_small_budget_are_shown_with_their_digits(autojump_clock: MockClock) -> None:
     run = Run()
     await run.of(process(SimulatedSource(), 0.005, weight=0.0025)[0], 3, price=0.0025)
-    assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 0.005 of 0.005"
+    assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 0.005 of 0.005, and the call needs 0.0025"
+
+
+async def test_a_budget_without_a_name_is_refused_without_one(autojump_clock: MockClock) -> None:
+    run = Run()
+    await run.of(process(SimulatedSource(), 0.5, weight=0.6, name=None)[0], 1)
+    assert str(run.errors[-1]) == "budget used up by all tasks: 0 of 0.5, and the call needs 0.6"
 
 
 async def test_a_call_waits_for_what_another_process_returns(autojump_clock: MockClock) -> None:
