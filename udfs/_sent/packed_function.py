@@ -111,6 +111,11 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
         raise TypeError(f"{label} must be async, got the result of calling {name}: give {name} itself")
     if isinstance(function, type):
         raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
+    if any(map(inspect.isasyncgenfunction, (function, getattr(function, "invoke", None)))):
+        raise TypeError(
+            f"{label} must return its result, but {name} is an async generator, because it contains `yield`. Return a "
+            "list instead; with flatten=True each item becomes an output"
+        )
     if not is_async(function):
         raise TypeError(
             f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "

@@ -7,6 +7,7 @@ import pickle
 import sys
 import threading
 from asyncio import sleep as asyncio_sleep
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,15 @@ def test_any_async_callable_is_accepted(function: Any) -> None:
     assert pack(function).payload
 
 
+async def generator(value: int) -> AsyncIterator[int]:
+    yield value
+
+
+class Generator:
+    async def invoke(self, value: int) -> AsyncIterator[int]:
+        yield value
+
+
 def blocking(value: int) -> int:
     return value
 
@@ -137,6 +147,8 @@ def blocking(value: int) -> int:
         (lambda value: value, "the function must be async, got <lambda>"),
         ("look_up", "the function must be async, got str"),
         (None, "the function must be async, got NoneType"),
+        (generator, "the function must return its result, but generator is an async generator, because it contains"),
+        (Generator(), "the function must return its result, but Generator is an async generator"),
         (Lookup, r"the function must be an instance, got the class Lookup: write Lookup\(\)"),
     ],
     ids=stable_id,
