@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -34,7 +34,7 @@ class SnapshotElement:
     sequence: int
     element: Any
     results: list[Any] | None = None
-    is_output: bool = False
+    is_output: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
