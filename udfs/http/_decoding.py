@@ -267,7 +267,8 @@ def _inflated(inflater: Any, data: bytes) -> Iterator[bytes]:
     part = inflater.decompress(data, STEP_BYTES)
     while part:
         yield part
-        part = inflater.decompress(inflater.unconsumed_tail, STEP_BYTES)
+        # After the end of a member zlib leaves what follows in `unconsumed_tail` as well as in `unused_data`
+        part = b"" if inflater.eof else inflater.decompress(inflater.unconsumed_tail, STEP_BYTES)
 
 
 def _has_zlib_header(data: bytes) -> bool:

@@ -14,6 +14,8 @@ import brotli
 import httpx
 import pytest
 import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from udfs.http._decoding import ACCEPT_ENCODING, STEP_BYTES, decoder_for
 
@@ -86,6 +88,17 @@ def test_all_members_are_decoded(coding: str, encode: Callable[[bytes], bytes]) 
     assert decoded(coding, b"".join(members)) == b"".join(parts)
     assert decoded(coding, *members) == b"".join(parts)
     assert decoded(coding, *bytes_of(b"".join(members[:50]))) == b"".join(parts[:50])
+
+
+@given(st.lists(st.sampled_from([0, 1, *range(STEP_BYTES - 2, STEP_BYTES + 3), 2 * STEP_BYTES]), max_size=4))
+@settings(deadline=None)
+def test_members_whose_end_is_near_a_step_are_decoded_as_by_gzip(sizes: list[int]) -> None:
+    encoded = b"".join(gzip.compress(bytes([number]) * size) for number, size in enumerate(sizes))
+    decoder = decoder_for(["gzip"])
+    assert decoder is not None
+    parts = list(islice(decoder.decode(encoded), 16))  # four members have at most 12 steps
+    decoder.finish()
+    assert b"".join(parts) == gzip.decompress(encoded)
 
 
 def test_a_wrong_checksum_is_an_error() -> None:
