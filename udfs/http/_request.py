@@ -112,12 +112,13 @@ class RequestWriter:
         Raises:
             httpx.WriteTimeout: The server did not read a part in time.
             httpx.LocalProtocolError: The length of the body differs from its Content-Length.
+            Exception: Any error of the body itself.
         """
         try:
             await self._write(stream, self._start)
             if self._body is not None:
                 await self._write_body(stream, self._body)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except _ServerHungUpError:
             return False
         return True
 
@@ -147,13 +148,20 @@ class RequestWriter:
             raise _wrong_length(written, self._length)
 
     async def _write(self, stream: Stream, data: bytes) -> None:
-        if stream.send_now(data):
-            return
-        seconds = self.timeouts.get("write")
-        with trio.move_on_after(math.inf if seconds is None else seconds):
-            await stream.drain()
-            return
+        try:
+            if stream.send_now(data):
+                return
+            seconds = self.timeouts.get("write")
+            with trio.move_on_after(math.inf if seconds is None else seconds):
+                await stream.drain()
+                return
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise _ServerHungUpError from error
         raise httpx.WriteTimeout(f"write timeout of {seconds} s")
+
+
+class _ServerHungUpError(Exception):
+    """The connection is closed. The body of a request can raise Trio's errors, too, and those are not about it."""
 
 
 def _wrong_length(size: int, length: int) -> httpx.LocalProtocolError:

@@ -10,7 +10,15 @@ import httpx
 import pytest
 import trio
 
-from tests.udfs.http.serving import client_context, listening, never, server_context, serving
+from tests.udfs.http.serving import (
+    Peer,
+    Respond,
+    client_context,
+    listening,
+    never,
+    server_context,
+    serving,
+)
 from udfs.http import client
 
 MEGABYTES = b"x" * 20_000_000  # far more than the kernel takes if the server does not read
@@ -74,14 +82,24 @@ async def test_a_body_whose_length_differs_from_its_content_length_is_refused(le
             await peer.ended.wait()
 
 
-async def test_an_exception_of_the_body_fails_the_request_unchanged() -> None:
+async def respond_early(peer: Peer) -> None:
+    """Respond as soon as the head has arrived."""
+    await peer.respond(b"accepted")
+
+
+@pytest.mark.parametrize("respond", [never, respond_early])
+@pytest.mark.parametrize("headers", [{}, {"content-length": "20"}], ids=["chunks", "length"])
+@pytest.mark.parametrize("error", [KeyError, trio.ClosedResourceError, trio.BrokenResourceError])
+async def test_an_exception_of_the_body_fails_the_request_unchanged(
+    respond: Respond, headers: dict[str, str], error: type[Exception]
+) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield b"the start"
-        raise KeyError("no more")
+        raise error("no more")
 
-    async with serving(never) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
-        with pytest.raises(KeyError, match="no more"):
-            await http.post("/", content=broken())
+    async with serving(respond) as server, client(base_url=server.url, keepalive_expiry=math.inf) as http:
+        with pytest.raises(error, match="no more"):
+            await http.post("/", content=broken(), headers=headers)
         await server.peers[0].ended.wait()
 
 
