@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from time import perf_counter
 from typing import Any, Final
@@ -105,11 +105,29 @@ class BoundedResponse(httpx.Response):
 
     @classmethod
     def of(cls, response: httpx.Response) -> BoundedResponse:
-        """Return the response of another transport as one that reads its body in this way."""
+        """Return the response of another transport as one that reads its body in this way.
+
+        If the transport has read or closed the response, so is this one. A body in memory is read once more.
+        """
         source, extensions = response.stream, response.extensions
         made = cls(response.status_code, headers=response.headers, stream=source, extensions=extensions)
         made._source = source
+        if not isinstance(source, httpx.ByteStream):
+            made.is_closed, made.is_stream_consumed = response.is_closed, response.is_stream_consumed
+            made._received = response.num_bytes_downloaded
+            with suppress(httpx.ResponseNotRead):
+                made._whole = response.content
         return made
+
+    def check_content(self) -> None:
+        """Check the body if it was already read.
+
+        Raises:
+            BodyTooLargeError: It is larger than `max_body_bytes`.
+        """
+        with suppress(httpx.ResponseNotRead):
+            if len(self.content) > self.max_body_bytes:
+                raise body_too_large(self.max_body_bytes)
 
     @property
     def charset_encoding(self) -> str | None:

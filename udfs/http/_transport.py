@@ -144,14 +144,17 @@ class BoundedTransport(Around, httpx.AsyncBaseTransport):
         Raises:
             httpx.RequestError: The request failed; or the response is a redirect whose Location has a host that httpx
                 cannot decode.
+            BodyTooLargeError: The transport has read the body, and it is larger than the limit.
         """
         try:
             received = await self._transport.handle_async_request(request)
+            response = received if isinstance(received, BoundedResponse) else BoundedResponse.of(received)
+            response.max_body_bytes = self._max_body_bytes
+            if response.is_closed:
+                response.check_content()
         except httpx.RequestError as error:
             error.request = request
             raise
-        response = received if isinstance(received, BoundedResponse) else BoundedResponse.of(received)
-        response.max_body_bytes = self._max_body_bytes
         if response.has_redirect_location and not _has_readable_host(response.headers["Location"]):
             await response.aclose()
             raise httpx.RemoteProtocolError("Invalid URL in location header.", request=request)

@@ -11,7 +11,7 @@ httpx2's.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec
 
@@ -142,12 +142,22 @@ class _BodyLimit(Around, httpx2.AsyncBaseTransport):
     """
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request. The body of its response is limited as it is read."""
-        response = await self._transport.handle_async_request(request)
+        """Send a request. The body of its response is limited as it is read.
+
+        Raises:
+            BodyTooLargeError: The transport has read the body, and it is larger than the limit.
+        """
+        response: httpx2.Response = await self._transport.handle_async_request(request)
+        if response.is_closed:
+            with suppress(httpx2.ResponseNotRead):
+                if len(response.content) > self._max_body_bytes:
+                    raise BodyTooLargeError(too_large_text(self._max_body_bytes), request=request)
+            return response
         limited = _LimitedResponse(
             response.status_code, headers=response.headers, stream=response.stream, extensions=response.extensions
         )
         limited.max_body_bytes = int(self._max_body_bytes)
+        limited.is_stream_consumed = response.is_stream_consumed
         return limited
 
 

@@ -249,6 +249,33 @@ async def test_the_limit_applies_to_mounts() -> None:
             await http.get("http://mock/")
 
 
+class Reading(httpx2.AsyncBaseTransport):
+    """Reads each response before it returns it."""
+
+    def __init__(self) -> None:
+        self._transport = httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._transport.handle_async_request(request)
+        await response.aread()
+        return response
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+async def test_the_limit_applies_to_a_body_that_its_transport_has_read() -> None:
+    async with (
+        serving(ok) as server,
+        client(transport=Reading(), base_url=server.url, max_body_bytes=6, timeout=1.0) as http,
+    ):
+        for _ in range(2):
+            assert (await http.get("/short")).text == "/short"
+        with pytest.raises(BodyTooLargeError) as caught:
+            await http.get("/weather")
+        assert caught.value.request.url.path == "/weather"
+
+
 def test_a_limit_below_one_is_refused() -> None:
     with pytest.raises(ValueError, match="max_body_bytes must be at least 1, got 0"):
         client(max_body_bytes=0)

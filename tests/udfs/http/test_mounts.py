@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from tests.udfs.http.comparing import outcome
-from tests.udfs.http.serving import ok, serving
-from udfs.http import BodyTooLargeError, client
+from tests.udfs.http.serving import Peer, Respond, ok, serving
+from udfs.http import BodyTooLargeError, StackTransport, client
 
 URLS = [
     "http://example.org/",
@@ -100,6 +100,58 @@ async def test_the_limit_of_a_body_applies_to_a_mock_transport() -> None:
     async with client(transport=httpx.MockTransport(answered), max_body_bytes=6) as http:
         with pytest.raises(BodyTooLargeError):
             await http.get("http://mock/coded")
+
+
+class Reading(httpx.AsyncBaseTransport):
+    """Reads each response before it returns it, as one that retries or logs does."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._transport.handle_async_request(request)
+        await response.aread()
+        return response
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+async def gzipped(peer: Peer) -> None:
+    await peer.respond(gzip.compress(b"weather"), "content-encoding: gzip")
+
+
+transports = pytest.mark.parametrize("make", [httpx.AsyncHTTPTransport, StackTransport])
+
+
+@transports
+@pytest.mark.parametrize("respond", [ok, gzipped])
+async def test_a_response_that_its_transport_has_read_is_not_read_again(make: Any, respond: Respond) -> None:
+    async with (
+        serving(respond) as server,
+        client(transport=Reading(make()), base_url=server.url, timeout=1.0) as http,
+    ):
+        body = b"/weather" if respond is ok else b"weather"
+        for _ in range(2):
+            response = await http.get("/weather")
+            assert (response.content, response.is_closed) == (body, True)
+        async with http.stream("GET", "/weather") as response:
+            assert [part async for part in response.aiter_bytes(4)] == [body[:4], body[4:]]
+            with pytest.raises(httpx.StreamConsumed):
+                await anext(response.aiter_raw())
+    assert len(server.peers) == 1
+
+
+@transports
+async def test_the_limit_applies_to_a_body_that_its_transport_has_read(make: Any) -> None:
+    async with (
+        serving(ok) as server,
+        client(transport=Reading(make()), base_url=server.url, max_body_bytes=6, timeout=1.0) as http,
+    ):
+        assert (await http.get("/short")).text == "/short"
+        with pytest.raises(BodyTooLargeError) as caught:
+            await http.get("/weather")
+        assert caught.value.request.url.path == "/weather"
 
 
 @pytest.mark.parametrize("max_body_bytes", [0, -1])
