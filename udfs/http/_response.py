@@ -90,7 +90,6 @@ class BoundedResponse(httpx.Response):
     has_cookies = True
     max_body_bytes: float = math.inf
     sent_at: float | None = None
-    _source: Any = None  # the transport's stream; httpx's client puts its own around it
     _received = 0
     _whole: bytes | None = None
 
@@ -99,7 +98,6 @@ class BoundedResponse(httpx.Response):
         """Return the response whose head a connection has received."""
         extensions = {"http_version": head.version, "reason_phrase": head.reason}
         response = cls(head.status, headers=head.headers, stream=body, extensions=extensions)
-        response._source = body
         response.has_cookies = head.sets_cookies
         return response
 
@@ -111,7 +109,6 @@ class BoundedResponse(httpx.Response):
         """
         source, extensions = response.stream, response.extensions
         made = cls(response.status_code, headers=response.headers, stream=source, extensions=extensions)
-        made._source = source
         if not isinstance(source, httpx.ByteStream):
             made.is_closed, made.is_stream_consumed = response.is_closed, response.is_stream_consumed
             made._received = response.num_bytes_downloaded
@@ -156,7 +153,7 @@ class BoundedResponse(httpx.Response):
         """Read and return the response content. Raises the same errors as `aiter_bytes`."""
         if self._whole is not None:
             return self._whole
-        body = self._source
+        body = _inner(self.stream)
         if (
             not isinstance(body, ResponseBody)
             or "content-encoding" in self.headers
@@ -189,7 +186,6 @@ class BoundedResponse(httpx.Response):
             return
         assert isinstance(self.stream, httpx.AsyncByteStream)
         self.is_closed = True
-        self._source = None
         await self.stream.aclose()
         if self.sent_at is not None:
             self.elapsed = timedelta(seconds=perf_counter() - self.sent_at)
@@ -211,7 +207,7 @@ class BoundedResponse(httpx.Response):
         self.is_stream_consumed = True
         decoder = decoder_for(self.headers.get_list("content-encoding", split_commas=True))
         size = 0
-        raw_parts = aiter(self._source)
+        raw_parts = aiter(_inner(self.stream))
         try:
             async for raw in raw_parts:
                 self._received += len(raw)
@@ -225,8 +221,8 @@ class BoundedResponse(httpx.Response):
             if decoder is not None:
                 decoder.finish()
         except BaseException as error:
-            if isinstance(error, httpx.RequestError):
-                error.request = self.request
+            if isinstance(error, httpx.RequestError) and self._request is not None:
+                error.request = self._request
             if isinstance(raw_parts, AsyncGenerator):  # the garbage collector would be too late, and Trio warns of that
                 await raw_parts.aclose()
             await self.stream.aclose()
@@ -250,8 +246,17 @@ class BoundedResponse(httpx.Response):
 
     def _too_large(self) -> BodyTooLargeError:
         error = body_too_large(self.max_body_bytes)
-        error.request = self.request
+        if self._request is not None:
+            error.request = self._request
         return error
+
+
+def _inner(stream: Any) -> Any:
+    """Return a stream without the one that httpx's client puts around it.
+
+    That one is a generator, and httpx would leave the generator inside it to the garbage collector.
+    """
+    return getattr(stream, "_stream", stream) if type(stream).__module__ == "httpx._client" else stream
 
 
 def _read(content: bytes) -> httpx.Response:

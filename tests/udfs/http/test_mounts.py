@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -139,6 +140,85 @@ async def test_a_response_that_its_transport_has_read_is_not_read_again(make: An
             assert [part async for part in response.aiter_bytes(4)] == [body[:4], body[4:]]
             with pytest.raises(httpx.StreamConsumed):
                 await anext(response.aiter_raw())
+    assert len(server.peers) == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "error"),
+    [
+        (b"Content-Length: 7\r\nContent-Encoding: gzip\r\n\r\nweather", httpx.DecodingError),
+        (b"Content-Length: 9\r\n\r\nweather", httpx.RemoteProtocolError),
+        (b"Content-Length: 9\r\nContent-Encoding: gzip\r\n\r\n", httpx.RemoteProtocolError),
+    ],
+    ids=["not gzip", "cut off", "gzip, cut off"],
+)
+@pytest.mark.parametrize("make", [httpx.AsyncClient, client])
+async def test_a_damaged_body_that_its_transport_reads_is_httpxs_error(
+    make: Any, response: bytes, error: type[httpx.RequestError]
+) -> None:
+    async def damage(peer: Peer) -> None:
+        await peer.stream.send_all(b"HTTP/1.1 200 OK\r\n" + response)
+        await peer.stream.aclose()
+
+    async with (
+        serving(damage) as server,
+        make(transport=Reading(StackTransport()), base_url=server.url, timeout=1.0) as http,
+    ):
+        with pytest.raises(error) as caught:
+            await http.get("/weather")
+        assert caught.value.request.url.path == "/weather"
+
+
+class Upper(httpx.AsyncByteStream):
+    """A stream around another one: in upper case."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._stream:
+            yield part.upper()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def replace_stream(response: httpx.Response) -> None:
+    response.stream = Upper(response.stream)
+
+
+class Replacing(httpx.AsyncBaseTransport):
+    """Puts an `Upper` around the stream of each response."""
+
+    def __init__(self) -> None:
+        self._transport = StackTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._transport.handle_async_request(request)
+        await replace_stream(response)
+        return response
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (client, lambda: {"transport": Replacing()}),
+        (httpx.AsyncClient, lambda: {"transport": Replacing()}),
+        (client, lambda: {"event_hooks": {"response": [replace_stream]}}),
+    ],
+    ids=["transport", "transport of httpx's client", "hook"],
+)
+async def test_every_way_to_read_a_response_uses_the_stream_that_was_put_around_it(make: Any, options: Any) -> None:
+    async with serving(ok) as server, make(base_url=server.url, timeout=1.0, **options()) as http:
+        for _ in range(2):  # `client` sends its first request in another way
+            assert (await http.get("/weather")).content == b"/WEATHER"
+        async with http.stream("GET", "/weather") as response:
+            assert [part async for part in response.aiter_bytes(5)] == [b"/WEAT", b"HER"]
+        async with http.stream("GET", "/weather") as response:
+            assert [part async for part in response.aiter_raw()] == [b"/WEATHER"]
     assert len(server.peers) == 1
 
 

@@ -146,6 +146,17 @@ async def test_a_stream_that_is_left_early_closes_the_connection() -> None:
             await response.aread()
 
 
+async def test_a_response_that_was_not_read_can_be_pickled_without_its_body() -> None:
+    async with responding(b"weather") as (http, _):
+        for _ in range(2):  # `client` sends its first request in another way
+            async with http.stream("GET", "/") as response:
+                copy = pickle.loads(pickle.dumps(response))
+                assert (copy.status_code, copy.headers["content-length"], copy.is_closed) == (200, "7", True)
+                with pytest.raises(httpx.StreamClosed):
+                    await copy.aread()
+                assert await response.aread() == b"weather"
+
+
 @pytest.mark.parametrize("limit", [None, 7])
 async def test_a_body_within_the_limit_is_read(limit: int | None) -> None:
     async with serving(lambda peer: peer.respond(b"weather")) as server, client(max_body_bytes=limit) as http:
