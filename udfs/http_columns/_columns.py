@@ -86,7 +86,8 @@ def http_request(
             error.
         follow_redirects: Whether redirects are followed, up to 20 of them. Another origin (scheme, host and port) gets
             none of the headers, neither the configured ones nor the row's, except `Content-Type`, `Content-Encoding`
-            and `Content-Language` of a body that is sent again. False by default.
+            and `Content-Language` of a body that is sent again. As in httpx, `https://` on the host of an `http://` URL
+            counts as the same origin if both ports are the default ones. False by default.
         allowed_hosts: The hosts to which requests may be sent, redirects included: "example.org" at any port,
             "example.org:8443", "https://example.org" for one origin, or "*.example.org" for the hosts below it. A
             request to another host is an error. None (the default): all hosts.

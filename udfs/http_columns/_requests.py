@@ -210,7 +210,8 @@ class Hop:
         """Return the request that follows a redirect, by httpx's rules for the method and the body.
 
         Another origin gets no header of the row and no configured one, except those that describe the body: any of
-        them may be a secret.
+        them may be a secret. As in httpx, a redirect from http:// to https:// on the same host, both on their default
+        ports, is not to another origin.
 
         Raises:
             httpx.InvalidURL, httpx.UnsupportedProtocol: The Location is not usable. The message shows nothing of it.
@@ -286,8 +287,8 @@ def check_header(name: object, value: object) -> None:
 
 
 def _may_share_headers(before: Origin, after: Origin) -> bool:
-    """Whether two origins are the same, or the second one differs by TLS alone, as in httpx."""
-    return before == after or (before.port == 80 and after == Origin(b"https", before.host, 443))  # noqa: PLR2004
+    """Whether two origins are the same, or the second one is the first one with TLS, both on their default ports."""
+    return before == after or (before == Origin(b"http", after.host, 80) and after == Origin(b"https", after.host, 443))
 
 
 @lru_cache(_CACHED_ROOTS)

@@ -110,6 +110,27 @@ def test_another_origin_gets_none_of_the_headers_but_those_of_the_body(status: i
     assert b"secret" not in hop.after(307, "http://h/a").writer._start
 
 
+@pytest.mark.parametrize(
+    ("url", "location", "is_shared"),
+    [
+        ("http://h/a", "https://h/b", True),
+        ("http://h:80/a", "https://h:443/b", True),
+        ("http://h:8080/a", "https://h/b", False),
+        ("https://h:80/a", "https://h/b", False),
+        ("https://h/a", "http://h/b", False),
+        ("http://h/a", "https://other/b", False),
+    ],
+)
+def test_only_an_upgrade_of_the_same_host_to_tls_on_default_ports_gets_the_headers_as_in_httpx(
+    url: str, location: str, is_shared: bool
+) -> None:
+    hop = hop_to("GET", url, ((b"Authorization", b"secret"),), b"").after(302, location)
+    assert (b"secret" in hop.writer._start) is is_shared
+    request = httpx.Request("GET", url, headers={"Authorization": "secret"})
+    of_httpx = httpx.AsyncClient()._redirect_headers(request, httpx.URL(location), "GET")
+    assert ("Authorization" in of_httpx) is is_shared
+
+
 def test_a_second_redirect_follows_the_first() -> None:
     hop = hop_to("POST", "http://h/a", (), b"weather").after(307, "/b").after(308, "c")
     assert hop.writer._start.startswith(b"POST /c HTTP/1.1\r\n")
