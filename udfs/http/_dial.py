@@ -11,7 +11,7 @@ import math
 import os
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx
 import trio
@@ -58,9 +58,10 @@ class Dialler:
     uds: str | None = None
     only_public: bool = False
     stream: Stream | None = None
+    _connecting: trio.CancelScope = field(default_factory=trio.CancelScope, init=False)
 
     async def connect(self, seconds: float | None) -> Stream:
-        """Return a connected stream.
+        """Return a connected stream. Called once.
 
         **Cancellation** leaves the stream open until `close`.
 
@@ -68,9 +69,26 @@ class Dialler:
             seconds: Upper limit for each attempt; None for no limit.
 
         Raises:
-            httpx.ConnectError, httpx.ConnectTimeout: The last attempt failed.
+            httpx.ConnectError, httpx.ConnectTimeout: The last attempt failed, or `close` was called.
             HostRefusedError: An address of the host is not globally routable, and `only_public` is set.
         """
+        with self._connecting:
+            stream = await self._first_success(seconds)
+            if not self._connecting.cancel_called:
+                return stream
+        self._close_stream()
+        raise httpx.ConnectError("the transport was closed before the connection was made")
+
+    def close(self) -> None:
+        """Close the stream, if there is one, without waiting. A task that connects gets an error."""
+        self._connecting.cancel()
+        self._close_stream()
+
+    def _close_stream(self) -> None:
+        if self.stream is not None:
+            self.stream.close()
+
+    async def _first_success(self, seconds: float | None) -> Stream:
         pause = 0.0
         for _ in range(self.retries):
             try:
@@ -80,20 +98,15 @@ class Dialler:
             pause = pause * 2 or _FIRST_PAUSE
         return await self._attempt(seconds)
 
-    def close(self) -> None:
-        """Close the stream, if there is one, without waiting."""
-        if self.stream is not None:
-            self.stream.close()
-
     async def _attempt(self, seconds: float | None) -> Stream:
         try:
             with trio.move_on_after(math.inf if seconds is None else seconds):
                 return await self._open()
         except _FAILURES as error:
-            self.close()
+            self._close_stream()
             place = "" if self.uds is None else f"{self.uds}: "
             raise httpx.ConnectError(place + _message(error)) from _root(error)
-        self.close()
+        self._close_stream()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 
     async def _open(self) -> Stream:

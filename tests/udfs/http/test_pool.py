@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.udfs.http.serving import Latch, Peer, listening, never, ok, serving
+from tests.udfs.http.serving import Latch, Peer, listening, never, ok, refusing, serving
 from udfs.http import StackTransport, client
 
 
@@ -245,6 +245,38 @@ async def test_closing_the_transport_fails_requests_in_flight() -> None:
         with pytest.raises(RuntimeError, match="the transport is closed"):
             await http.get("/")
         await http.aclose()
+
+
+async def silent(stream: trio.SocketStream) -> None:
+    """Send no handshake until the client closes the connection."""
+    async for _ in stream:
+        pass
+
+
+@pytest.mark.parametrize("stage", ["name", "TLS handshake", "pause before a retry"])
+async def test_closing_the_transport_fails_requests_that_connect(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolve(*_: object) -> Any:
+        await trio.sleep_forever()
+
+    if stage == "name":
+        monkeypatch.setattr(trio, "open_tcp_stream", resolve)
+    with refusing() as refused:
+        async with listening(silent) as port:
+            url = f"http://127.0.0.1:{refused}" if "retry" in stage else f"https://127.0.0.1:{port}"
+            transport = StackTransport(retries=6, verify=False)  # the pauses are 31.5 s in all
+            http = httpx.AsyncClient(transport=transport, timeout=None)
+
+            async def get() -> None:
+                with pytest.raises(httpx.ConnectError, match="the transport was closed") as caught:
+                    await http.get(url)
+                assert caught.value.request.url == url
+
+            with trio.fail_after(5.0):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(get)
+                    await trio.testing.wait_all_tasks_blocked(0.05)
+                    await transport.aclose()
+            await http.aclose()
 
 
 async def test_a_response_read_after_the_transport_was_closed_leaves_no_connection_open() -> None:
