@@ -169,10 +169,14 @@ class BoundedResponse(httpx.Response):
     def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
         """A byte-iterator over the decoded response content.
 
+        Args:
+            chunk_size: Bytes of each part but the last, at least 1. None: the parts are as they arrive.
+
         Raises:
             BodyTooLargeError: The body is larger than `max_body_bytes`. The connection is closed, unless all of
                 the body has arrived.
             httpx.DecodingError: The body is not valid in its coding, or it was cut off.
+            ValueError: The chunk size is below 1.
         """
         if self._whole is not None:
             return _read(self._whole).aiter_bytes(chunk_size)
@@ -230,6 +234,8 @@ class BoundedResponse(httpx.Response):
         await self.aclose()
 
     async def _chunks(self, size: int) -> AsyncIterator[bytes]:
+        if size < 1:
+            raise ValueError(f"chunk_size must be at least 1, got {size}")
         held = bytearray()
         async with aclosing(self._parts()) as parts:  # type: ignore[type-var]
             async for part in parts:

@@ -62,6 +62,13 @@ async def test_a_stream_is_decoded_in_chunks_of_the_requested_size(chunk_size: i
     assert response.num_bytes_downloaded == len(gzip.compress(data))
 
 
+@pytest.mark.parametrize("chunk_size", [0, -1])
+async def test_a_chunk_size_below_one_is_refused(chunk_size: int) -> None:
+    async with responding(b"weather") as (http, _), http.stream("GET", "/") as response:
+        with pytest.raises(ValueError, match=f"chunk_size must be at least 1, got {chunk_size}"):
+            await anext(response.aiter_bytes(chunk_size))
+
+
 @pytest.mark.parametrize(
     ("coding", "encoded"),
     [
