@@ -32,6 +32,7 @@ _SEVERAL_LENGTHS: Final = re.compile(rb"(?is)\ncontent-length:([^\n]*,|.*\nconte
 # A server repeats its head while date and length stay the same
 _KNOWN: Final = 256
 _MAX_KNOWN: Final = 2_048
+_CONNECTION: Final = (b"connection", b"proxy-connection")
 _COOKIES: Final = frozenset({b"set-cookie", b"set-cookie2"})
 
 Fields = list[tuple[bytes, bytes, bytes]]
@@ -47,7 +48,8 @@ class ResponseHead:
         names: The names of the headers, in lower case.
         length: Bytes of the body, by its Content-Length; None if it has none.
         is_chunked: Whether the body is in chunks.
-        keeps_alive: Whether the server keeps the connection open.
+        keeps_alive: Whether the server keeps the connection open after the response. It cannot after a body that ends
+            with the connection; but the response to a HEAD request has no body, whatever its head.
     """
 
     version: bytes
@@ -166,7 +168,7 @@ class ResponseParser:
         """Prepare for the response to a request with this method."""
         self.has_begun = self.has_head = self.is_complete = False
         self._is_head_request = method == "HEAD"
-        self.has_surplus = False
+        self.has_surplus = self._has_ended = False
         self._problem = ""
         self._parts: list[bytes | memoryview] = []
         self.body_size = 0
@@ -174,7 +176,7 @@ class ResponseParser:
     @property
     def allows_reuse(self) -> bool:
         """Whether the response is complete, nothing followed it, and the server keeps the connection open."""
-        return self.is_complete and self.head.keeps_alive and not self.has_surplus
+        return self.is_complete and self.head.keeps_alive and not (self.has_surplus or self._has_ended)
 
     def feed(self, data: bytes) -> None:
         """Parse data that has arrived, at least one byte.
@@ -209,9 +211,10 @@ class ResponseParser:
         """
         if not self.has_head:
             raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
-        if not self.is_complete and not (self.head.ends_with_connection and is_clean):
-            raise httpx.RemoteProtocolError("the server closed the connection before the end of the body")
-        self.is_complete = True
+        if not self.is_complete:
+            if not (self.head.ends_with_connection and is_clean):
+                raise httpx.RemoteProtocolError("the server closed the connection before the end of the body")
+            self.is_complete = self._has_ended = True
 
     def take_body(self) -> bytes:
         """Remove and return what has arrived of the body; `b""` if nothing has."""
@@ -392,6 +395,9 @@ def _head(llhttp: httptools.HttpResponseParser, reason: bytes, fields: Fields) -
     version = b"HTTP/" + llhttp.get_http_version().encode()
     names = frozenset(name for _, name, _ in fields)
     lengths = [value for _, name, value in fields if name == b"content-length" and value.isdigit()]
+    is_chunked = b"transfer-encoding" in names
+    # llhttp denies it without a length, and does not know that a response to HEAD has no body
+    keeps_alive = llhttp.should_keep_alive() or not (lengths or is_chunked or _closes(fields))
     return ResponseHead(
         version,
         llhttp.get_status_code(),
@@ -399,10 +405,15 @@ def _head(llhttp: httptools.HttpResponseParser, reason: bytes, fields: Fields) -
         fields,
         names,
         int(lengths[0]) if lengths else None,
-        is_chunked=b"transfer-encoding" in names,
+        is_chunked=is_chunked,
         # HTTP/1.0 has `Connection: keep-alive`, but its servers often frame bodies wrongly. h11 closes as well
-        keeps_alive=llhttp.should_keep_alive() and version == b"HTTP/1.1",
+        keeps_alive=keeps_alive and version == b"HTTP/1.1",
     )
+
+
+def _closes(fields: Fields) -> bool:
+    """Whether the server may close the connection, by the two headers from which llhttp reads it."""
+    return any(name in _CONNECTION and b"close" in value.lower() for _, name, value in fields)
 
 
 def _too_large() -> httpx.RemoteProtocolError:

@@ -197,9 +197,12 @@ async def test_the_unread_rest_of_a_body_answers_no_request(hostile: Hostile) ->
         assert [peer.paths for peer in peers] == [["/"], ["/ok"]]
 
 
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 4\r\n"])
 @pytest.mark.parametrize("surplus", [b"", b"body", GOOD])
-async def test_a_body_in_the_response_to_head_answers_no_request(surplus: bytes, hostile: Hostile) -> None:
-    async with hostile(OK + b"Content-Length: 4\r\n\r\n" + surplus) as (http, peers):
+async def test_a_body_in_the_response_to_head_answers_no_request(
+    length: bytes, surplus: bytes, hostile: Hostile
+) -> None:
+    async with hostile(OK + length + b"\r\n" + surplus) as (http, peers):
         assert (await http.head("/")).content == b""
         assert (await http.get("/ok")).text == "/ok"
         assert len(peers) == (2 if surplus else 1)

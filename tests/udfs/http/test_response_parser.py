@@ -247,10 +247,10 @@ FIELDS = [
 BODIES = [b"", b"ok", b"2\r\nok\r\n0\r\n\r\n", b"2;a=b\r\nok\r\n0\r\nContent-Length: 2\r\n\r\n", b"okok"]
 
 
-def read_by_h11(response: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes, bool] | None:
+def read_by_h11(response: bytes, method: str) -> tuple[int, list[tuple[bytes, bytes]], bytes, bool] | None:
     """The status, the headers and the body, and whether the connection can be reused; None: it is refused."""
     connection = h11.Connection(h11.CLIENT)
-    connection.send(h11.Request(method="GET", target="/", headers=[("host", "a")]))
+    connection.send(h11.Request(method=method, target="/", headers=[("host", "a")]))
     connection.send(h11.EndOfMessage())
     connection.receive_data(response)
     head, body, ends_with_connection = None, b"", False
@@ -270,9 +270,9 @@ def read_by_h11(response: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes,
     return head.status_code, head.headers.raw_items(), body, is_reusable
 
 
-def read_by_us(response: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes, bool] | None:
+def read_by_us(response: bytes, method: str) -> tuple[int, list[tuple[bytes, bytes]], bytes, bool] | None:
     try:
-        parser = fed(response)
+        parser = fed(response, method=method)
         parser.feed_end()
     except httpx.RemoteProtocolError:
         return None
@@ -285,23 +285,25 @@ def read_by_us(response: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes, 
     st.sampled_from(STATUSES),
     st.lists(st.sampled_from(FIELDS), max_size=4),
     st.sampled_from(BODIES),
+    st.sampled_from(["GET", "HEAD"]),
 )
 @settings(deadline=None, max_examples=4 * settings().max_examples)
-def test_a_response_is_read_as_by_h11(interim: bytes, status: bytes, fields: list[bytes], body: bytes) -> None:
+def test_a_response_is_read_as_by_h11(
+    interim: bytes, status: bytes, fields: list[bytes], body: bytes, method: str
+) -> None:
     """The one difference, on purpose: h11 reads a response with both a length and chunks, by its chunks."""
     lowered = b"\n".join(fields).lower()
-    expected = read_by_h11(
-        response := interim + status + b"".join(field + b"\r\n" for field in fields) + b"\r\n" + body
-    )
+    response = interim + status + b"".join(field + b"\r\n" for field in fields) + b"\r\n" + body
+    expected = read_by_h11(response, method)
     if b"content-length:" in lowered.replace(b"x: content", b"") and b"transfer-encoding:" in lowered:
         expected = None
-    assert read_by_us(response) == expected
+    assert read_by_us(response, method) == expected
 
 
 # HEAD
 
 
-@pytest.mark.parametrize("length", [b"Content-Length: 7\r\n", b"Transfer-Encoding: chunked\r\n"])
+@pytest.mark.parametrize("length", [b"Content-Length: 7\r\n", b"Transfer-Encoding: chunked\r\n", b""])
 def test_the_response_to_head_has_no_body_whatever_its_headers(length: bytes) -> None:
     parser = fed(OK + length + b"\r\n", method="HEAD")
     assert found(parser).body == b""
@@ -309,6 +311,21 @@ def test_the_response_to_head_has_no_body_whatever_its_headers(length: bytes) ->
     parser.start("GET")
     parser.feed(RESPONSES["a length"])
     assert found(parser).body == b"weather"
+
+
+@pytest.mark.parametrize("value", [b"close", b"foo, Close"])
+def test_connection_close_in_the_response_to_head_prevents_reuse(value: bytes) -> None:
+    assert not fed(OK + b"Connection: %b\r\n\r\n" % value, method="HEAD").allows_reuse
+    assert not fed(b"HTTP/1.0 200 OK\r\n\r\n", method="HEAD").allows_reuse
+
+
+def test_a_head_known_from_head_does_not_allow_reuse_after_a_body_without_a_length() -> None:
+    head = OK + b"A: known\r\n\r\n"
+    assert fed(head, method="HEAD").allows_reuse
+    parser = fed(head + b"weather")
+    assert not parser.allows_reuse
+    parser.feed_end()
+    assert not parser.allows_reuse
 
 
 @pytest.mark.parametrize("surplus", [b"weather", b"\r\n", b"5;x=", b"7\r\nweather\r\n0\r\n\r\n"])
