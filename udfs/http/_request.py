@@ -143,7 +143,7 @@ class RequestWriter:
             written += len(part)
             if written > self._length:
                 raise _wrong_length(written, self._length)
-            await self._write(stream, part)
+            await self._write(stream, bytes(part))  # a copy of a bytearray, which may be reused for the next part
         if written < self._length:
             raise _wrong_length(written, self._length)
 

@@ -59,6 +59,33 @@ async def test_a_body_of_known_length_is_sent_as_it_is() -> None:
     assert await sent_by(content=parts(b"wea", b"ther!"), headers={"content-length": "8"}) == b"weather!"
 
 
+@pytest.mark.parametrize("headers", [{}, {"content-length": "6000000"}], ids=["chunks", "length"])
+@pytest.mark.parametrize("is_secure", [False, True])
+async def test_a_body_may_reuse_its_bytearray_for_each_part(is_secure: bool, headers: dict[str, str]) -> None:
+    async def refilled() -> AsyncIterator[bytes]:
+        part = bytearray()
+        for byte in b"XYZ":  # no header has these letters
+            part.extend(bytes([byte]) * 2_000_000)  # more than the kernel takes at a time
+            yield part
+            part.clear()
+
+    arrived = bytearray()
+
+    async def listen(stream: Any) -> None:
+        if is_secure:
+            stream = trio.SSLStream(stream, server_context(), server_side=True)
+        async for data in stream:
+            arrived.extend(data)
+            if arrived.count(b"Z") == 2_000_000:
+                await stream.send_all(b"HTTP/1.1 204 Done\r\n\r\n")
+
+    scheme = "https" if is_secure else "http"
+    async with listening(listen) as port, client(verify=client_context()) as http:
+        response = await http.post(f"{scheme}://127.0.0.1:{port}/", content=refilled(), headers=headers, timeout=20.0)
+        assert response.status_code == 204
+    assert [arrived.count(byte) for byte in (b"X", b"Y", b"Z")] == [2_000_000] * 3
+
+
 async def test_bytes_in_memory_can_be_sent_in_chunks() -> None:
     assert (
         await sent_by(stream=httpx.ByteStream(b"weather"), headers={"host": "h", "transfer-encoding": "chunked"})
