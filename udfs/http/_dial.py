@@ -77,7 +77,7 @@ class Dialler:
             if not self._connecting.cancel_called:
                 return stream
         self._close_stream()
-        raise httpx.ConnectError("the transport was closed before the connection was made")
+        raise httpx.ConnectError("the transport was closed before it connected: leave the block of its client later")
 
     def close(self) -> None:
         """Close the stream, if there is one, without waiting. A task that connects gets an error."""
