@@ -90,8 +90,24 @@ class BoundedResponse(httpx.Response):
     has_cookies = True
     max_body_bytes: float = math.inf
     sent_at: float | None = None
+    _source: Any = None
     _received = 0
     _whole: bytes | None = None
+
+    @property
+    def stream(self) -> Any:
+        """The stream of the body, which a transport or a hook may replace by one around it."""
+        return vars(self)["stream"]
+
+    @stream.setter
+    def stream(self, stream: Any) -> None:
+        # httpx's client puts a generator around the stream, and would leave one inside it to the garbage collector
+        if self._source is None or type(stream).__module__.partition(".")[0] != "httpx":
+            self._source = stream
+        vars(self)["stream"] = stream
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_source"}
 
     @classmethod
     def received(cls, head: ResponseHead, body: ResponseBody) -> BoundedResponse:
@@ -153,7 +169,7 @@ class BoundedResponse(httpx.Response):
         """Read and return the response content. Raises the same errors as `aiter_bytes`."""
         if self._whole is not None:
             return self._whole
-        body = _inner(self.stream)
+        body = self._source
         if (
             not isinstance(body, ResponseBody)
             or "content-encoding" in self.headers
@@ -211,7 +227,7 @@ class BoundedResponse(httpx.Response):
         self.is_stream_consumed = True
         decoder = decoder_for(self.headers.get_list("content-encoding", split_commas=True))
         size = 0
-        raw_parts = aiter(_inner(self.stream))
+        raw_parts = aiter(self._source)
         try:
             async for raw in raw_parts:
                 self._received += len(raw)
@@ -225,8 +241,8 @@ class BoundedResponse(httpx.Response):
             if decoder is not None:
                 decoder.finish()
         except BaseException as error:
-            if isinstance(error, httpx.RequestError) and self._request is not None:
-                error.request = self._request
+            if isinstance(error, httpx.RequestError):
+                self._name_request(error)
             if isinstance(raw_parts, AsyncGenerator):  # the garbage collector would be too late, and Trio warns of that
                 await raw_parts.aclose()
             await self.stream.aclose()
@@ -252,17 +268,12 @@ class BoundedResponse(httpx.Response):
 
     def _too_large(self) -> BodyTooLargeError:
         error = body_too_large(self.max_body_bytes)
-        if self._request is not None:
-            error.request = self._request
+        self._name_request(error)
         return error
 
-
-def _inner(stream: Any) -> Any:
-    """Return a stream without the one that httpx's client puts around it.
-
-    That one is a generator, and httpx would leave the generator inside it to the garbage collector.
-    """
-    return getattr(stream, "_stream", stream) if type(stream).__module__ == "httpx._client" else stream
+    def _name_request(self, error: httpx.RequestError) -> None:
+        with suppress(RuntimeError):  # a transport that reads the response does so before the client sets its request
+            error.request = self.request
 
 
 def _read(content: bytes) -> httpx.Response:
