@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -412,7 +412,7 @@ pd: Any = pytest.importorskip("pandas")
         (pa.chunked_array([[[("k", 1)], None], [[]]], MAP), [{"k": 1}, None, {}]),
         (np.array(["2013-01-01", "NaT", "9999-01-01"], "M8[us]"), [datetime(2013, 1, 1), None, datetime(9999, 1, 1)]),
         (np.array(["2013-01-01", "NaT", "2014"], "M8[ns]"), [pd.Timestamp(2013, 1, 1), None, pd.Timestamp(2014, 1, 1)]),
-        (np.array([1000, "NaT", 0], "m8[ns]"), [pd.Timedelta("1us"), None, pd.Timedelta(0)]),
+        (np.array([1000, "NaT", 0], "m8[ns]"), [pd.Timedelta(timedelta(0, 0, 1)), None, pd.Timedelta(timedelta(0))]),
         (np.ma.masked_array([1.5, 2.5, 3.5], [False, True, False]), [1.5, None, 3.5]),
         (np.ma.masked_array(["2013", "2014", "2015"], [0, 1, 1], "M8[ns]"), [pd.Timestamp(2013, 1, 1), None, None]),
     ],
