@@ -395,7 +395,7 @@ class Gates:
         return _CallInGates(self, admission)
 
     def weighed(self, admission: Admission) -> WeighedCall:
-        """An admitted call of the present task, for `settle`."""
+        """An admitted call of the present task, as `settle` finds it."""
         earlier = present_call(admission.passage)  # of the same element, in these gates
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
         return WeighedCall(admission, self._on_failure, outer)

@@ -16,7 +16,7 @@ from trio_asyncio_io.policies import cached, gated, hedged, single_flight
 
 
 class ProblemsError(Exception):
-    """Is false, because it lists no problem."""
+    """Counts as false, because it is an empty list of problems."""
 
     def __len__(self) -> int:
         return 0
@@ -24,7 +24,7 @@ class ProblemsError(Exception):
 
 @dataclass(frozen=True)
 class FrozenError(Exception):
-    """None of its attributes can be set."""
+    """Its attributes cannot be set."""
 
     code: int = 1
 

@@ -22,7 +22,7 @@ PROCESSOR = (
 BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"})
 # If one of these is the limit, Spark's threads may be the cause
 BEHIND_SPARK = frozenset({"source", "consumer"})
-# These limits hold back the last calls of a task, too, so a tail is no other cause
+# These limits also hold back the last calls of a task, so its tail is not a cause of its own
 BEHIND_TAILS = frozenset({"gate", "blocking"})
 
 # With more tasks per worker, fewer are better

@@ -613,7 +613,7 @@ class Ledger:
 
 
 def _stored(sequence: int, element: Any, has: Restored) -> SnapshotElement:
-    """The element of a snapshot."""
+    """An element as a snapshot stores it."""
     if isinstance(has, DeadLetter):
         return SnapshotElement(sequence, element, [has])
     results = None if has is None else list(has)
@@ -621,7 +621,7 @@ def _stored(sequence: int, element: Any, has: Restored) -> SnapshotElement:
 
 
 def _restored(element: SnapshotElement) -> Restored:
-    """What the element of a snapshot has."""
+    """The outputs or the dead letter of a snapshot's element, or None if it has neither."""
     if element.results and _is_dead_letter(element.results) and not element.is_output:
         found: DeadLetter = element.results[0]
         return found

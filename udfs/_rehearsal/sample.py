@@ -273,7 +273,7 @@ class _OfArguments(AsyncFunction[Any, Any]):
     Args:
         job_rows: Has the function.
         asked: Gets the answers.
-        rows: Of each call, by the id of the tuple.
+        rows: The rows of each call, by the id of its tuple of arguments.
     """
 
     def __init__(self, job_rows: JobRows, asked: _Rows, rows: Mapping[int, Sequence[Row]]) -> None:
@@ -297,10 +297,10 @@ class _OfArguments(AsyncFunction[Any, Any]):
 
 
 def _answers_of_group(rows: Sequence[Row], result: Any) -> list[tuple[Row, Any]]:
-    """The rows of a call with their answers. An exception in the list is no answer.
+    """Each row of a call with its answer. Rows whose result is an exception are left out.
 
     Raises:
-        TypeError: The result is no list with one result for each row. The operator refuses it, too.
+        TypeError: The result is not a list with one item for each row. The operator refuses it as well.
     """
     results = as_list(result)
     if not isinstance(results, list | tuple) or len(results) != len(rows):

@@ -29,7 +29,7 @@ __all__ = [
 
 
 def struct_type(**fields: DataType | str) -> StructType:
-    """A struct with these nullable fields. The name of a type without parameters, such as "double", stands for it."""
+    """A struct with these nullable fields. A type without parameters may be given by name, such as "double"."""
     kind = StructType()
     for name, of_field in fields.items():
         kind.add(name, of_field)

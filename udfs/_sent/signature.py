@@ -41,7 +41,7 @@ def check_columns(name: str, signature: inspect.Signature | None, columns: Seque
         columns: The names of the columns; in a worker, which does not know these, their types.
 
     Raises:
-        TypeError: It cannot, or there is no column.
+        TypeError: The function takes another number of columns, or there are none.
     """
     if not columns:
         raise TypeError(f"{name} needs at least one column: call it with columns or names of columns")

@@ -1,4 +1,4 @@
-"""Batches: Arrow data in slices that are small enough to send, as bytes, and the input rows until they are written."""
+"""Batches: Arrow data in small slices or as bytes, and the input rows that have not been written yet."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class _BodyLimit(Around, httpx2.AsyncBaseTransport):
     """
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request. The body of its response is limited as it is read.
+        """Send a request. The limit applies while the body of its response is read.
 
         Raises:
             BodyTooLargeError: The transport has read the body, and it is larger than the limit.
