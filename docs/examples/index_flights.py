@@ -44,7 +44,7 @@ def main():
         FlightFacts("http://127.0.0.1:8000"),
         "temp double, model string",
         inputs=["origin", "time_hour", "tailnum"],
-        capacity=200,
+        capacity=800,
         timeout=10.0,
         retry=ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
         on_error="column",
