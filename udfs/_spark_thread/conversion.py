@@ -117,7 +117,15 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         enrichment, settings = self._enrichment, self.settings
         inputs = [batch.column(i) for i in enrichment.inputs]
         number = self._inputs.add(batch)
-        rows = rows_of(inputs, number, settings.row_type, on_error=settings.on_error, nbytes=batch.nbytes)
+        # The session's time zone may have changed since the plan was made, or since the rows were carried over
+        rows = rows_of(
+            inputs,
+            number,
+            settings.row_type,
+            on_error=settings.on_error,
+            nbytes=batch.nbytes,
+            zone=enrichment.zone,
+        )
         if enrichment.event_time is not None:
             put_event_times(rows, batch.column(enrichment.event_time))
         if enrichment.key:

@@ -26,6 +26,7 @@ def rows_of(
     *,
     on_error: str = "raise",
     nbytes: int | None = None,
+    zone: str | None = None,
 ) -> list[Row]:
     """The rows of one Arrow batch.
 
@@ -36,6 +37,7 @@ def rows_of(
         on_error: "raise" to raise an error for a value that Python cannot represent, such as a date after the year
             9999. Otherwise, its row fails.
         nbytes: The size of the Arrow batch with all of its columns; None: the size of these columns.
+        zone: The time zone of the datetimes; None: that of each column.
 
     Raises:
         ValueError: Python cannot represent a value, and `on_error` is "raise".
@@ -44,7 +46,7 @@ def rows_of(
     if any(pa.types.is_nested(column.type) for column in columns):
         row_type = NestedRow if row_type.shows_values else SecretNestedRow
     failures: dict[int, tuple[str, str]] = {}
-    values = [_python_values(column, number, failures) for number, column in enumerate(columns, 1)]
+    values = [_python_values(column, number, failures, zone) for number, column in enumerate(columns, 1)]
     rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]
     for index, (problem, detail) in failures.items():
         error = ValueError(f"{problem}: {detail}" if row_type.shows_values else problem)
@@ -76,9 +78,9 @@ def _key_values(column: pa.Array) -> list[Any]:
     return values
 
 
-def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str, str]]) -> list[Any]:
+def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str, str]], zone: str | None) -> list[Any]:
     """The values of an input column. Where Python cannot represent one, it is None, and its row is in `failures`."""
-    if (kind := _portable(column.type)) != column.type:
+    if (kind := _portable(column.type, zone)) != column.type:
         column = column.cast(kind)
     try:
         return to_pylist(column)
@@ -95,15 +97,15 @@ def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str,
 
 
 @cache
-def _portable(kind: pa.DataType) -> pa.DataType:
-    """The type with time zones under names that Arrow has. If one differs, all fields of the type are nullable."""
-    if all(zone == portable_zone(zone) for zone in re.findall(r"tz=([^]]*)", str(kind))):
+def _portable(kind: pa.DataType, zone: str | None) -> pa.DataType:
+    """The type with `zone` or its own zones, under names that Arrow has. If one differs, all fields are nullable."""
+    if all(each == portable_zone(zone or each) for each in re.findall(r"tz=([^]]*)", str(kind))):
         return kind
     if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit, tz=portable_zone(kind.tz))
+        return pa.timestamp(kind.unit, tz=portable_zone(zone or kind.tz))
     if pa.types.is_map(kind):
-        return pa.map_(_portable(kind.key_type), _portable(kind.item_type))
+        return pa.map_(_portable(kind.key_type, zone), _portable(kind.item_type, zone))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _portable(each.type)) for each in kind])
-    values = _portable(kind.value_type)
+        return pa.struct([pa.field(each.name, _portable(each.type, zone)) for each in kind])
+    values = _portable(kind.value_type, zone)
     return pa.large_list(values) if pa.types.is_large_list(kind) else pa.list_(values)

@@ -231,6 +231,21 @@ def test_a_column_uses_the_time_zone_of_the_session_that_runs_the_query(spark: S
     spark.range(1)  # makes this session the active one again
 
 
+def test_rows_keep_their_time_zone_if_that_of_the_session_changes_before_the_query_runs(spark: SparkSession) -> None:
+    """As Spark's own functions of times do."""
+
+    async def naive(at: datetime) -> datetime:
+        return at.replace(tzinfo=None)
+
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    df = session.range(1).selectExpr("timestamp'2013-07-01 12:00:00' as at")
+    out = ordered_wait(df, naive, "back timestamp", timeout=PATIENCE).selectExpr("at = back", "hour(back)")
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert [tuple(row) for row in out.collect()] == [(True, 12)]
+    spark.range(1)  # as above
+
+
 def test_an_input_that_python_cannot_represent_fails_its_row(spark: SparkSession) -> None:
     async def one(*values: Any) -> int:
         return 1

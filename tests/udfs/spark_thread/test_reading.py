@@ -124,6 +124,18 @@ def test_timestamps_at_any_depth_may_be_in_a_zone_that_only_spark_knows() -> Non
     assert inputs(pa.MapArray.from_arrays([0, 1, 2], ["a", "b"], times)) == [{"a": at}, {"b": None}]
 
 
+def test_a_timestamp_may_come_in_another_time_zone_than_that_of_the_rows() -> None:
+    """At any depth. A `timestamp_ntz` has none, and stays naive."""
+    structs = pa.StructArray.from_arrays(
+        [pa.array([NOON], pa.timestamp("us", "Asia/Tokyo")), pa.array([datetime(2013, 7, 1, 12)], pa.timestamp("us"))],
+        names=["at", "wall"],
+    )
+    [row] = rows_of([pa.ListArray.from_arrays([0, 1], structs)], 0, zone="America/New_York")
+    [[found]] = row.inputs
+    assert (found["at"], found["at"].utcoffset()) == (NOON, timedelta(hours=-4))
+    assert found["wall"] == datetime(2013, 7, 1, 12)
+
+
 def test_nan_is_not_none() -> None:
     nan, null = inputs(pa.array([math.nan, None], pa.float64(), from_pandas=False))
     assert math.isnan(nan)

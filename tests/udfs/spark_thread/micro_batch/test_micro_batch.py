@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -187,6 +188,21 @@ def test_the_time_zone_of_the_session_may_change_between_runs(run: Any) -> None:
 
     out, _ = run(twice, [CarriedRows.new(at("UTC"), 0), CarriedRows.new(at("Asia/Tokyo"), 0)])
     assert [row["ts"].timestamp() for row in out] == [0.0, 0.0]
+
+
+def test_the_function_gets_carried_timestamps_in_the_time_zone_of_the_query(run: Any) -> None:
+    """Naive datetimes in its results are in that zone."""
+    seen: list[int] = []
+
+    async def hour(at: datetime) -> int:
+        seen.append(at.hour)
+        return at.hour
+
+    def at(zone: str) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array([0], pa.timestamp("us", tz=zone))], names=["at"])
+
+    run(hour, [CarriedRows.new(at("Asia/Tokyo"), 0), CarriedRows.new(at("UTC"), 0)])
+    assert seen == [0, 0]
 
 
 def test_a_row_whose_input_python_cannot_represent_fails_without_a_call_and_is_not_carried_over(run: Any) -> None:
