@@ -171,8 +171,10 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
 
     def _with_results(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
         new = [results] if len(self._enrichment.added) == 1 else results.flatten()
-        columns = [*old.columns, *new, *(extra.array(rows) for extra in self._extras)]
-        return pa.RecordBatch.from_arrays(columns, names=_distinct([*old.schema.names, *self._new_names]))
+        new += [extra.array(rows) for extra in self._extras]
+        added = [pa.field(name, array.type) for name, array in zip(self._new_names, new, strict=True)]
+        schema = pa.schema(_distinct([*old.schema, *added]))
+        return pa.RecordBatch.from_arrays([*old.columns, *new], schema=schema)
 
     def _flattened(self, rows: Sequence[Row]) -> tuple[list[Row], list[Any], int]:
         """A row for each output, the outputs, and the largest number of outputs of one row.
@@ -221,6 +223,8 @@ def _wrapper(added: StructType) -> str | None:
     return None if len(added) > 1 or is_ambiguous else field.name
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """The names, or positions if two names are equal: Spark reads the columns by position, but by distinct names."""
-    return names if len(set(names)) == len(names) else [str(position) for position in range(len(names))]
+def _distinct(columns: list[pa.Field]) -> list[pa.Field]:
+    """The columns, named by position if two names are equal: Spark reads them by position, but by distinct names."""
+    if len({each.name for each in columns}) == len(columns):
+        return columns
+    return [each.with_name(str(position)) for position, each in enumerate(columns)]

@@ -93,7 +93,8 @@ class MemoRows:
     def missing(self, batch: pa.RecordBatch) -> list[Row]:
         """The rows of a batch to call the function for. The others are complete, or wait for one of these."""
         *columns, buckets = batch.columns
-        rows = self._conversion.read(pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1]))
+        schema = pa.schema(list(batch.schema)[:-1])
+        rows = self._conversion.read(pa.RecordBatch.from_arrays(columns, schema=schema))
         pairs = zip(rows, buckets.to_pylist(), strict=True)
         return [row for row, bucket in pairs if self._needs_call(row, bucket)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import groupby
+from pathlib import Path
 from random import random
 from typing import Any
 from uuid import uuid4
@@ -131,6 +132,20 @@ def test_other_columns_of_every_type_are_unchanged(spark: SparkSession, wait: An
     before = {row.id: repr(row) for row in df.collect()}
     after = {row.id: repr(row) for row in out.drop("ten").collect()}
     assert after == before
+
+
+@ONE
+def test_the_schema_of_arrow_data_may_be_validated(spark: SparkSession, wait: Any, tmp_path: Path) -> None:
+    """Columns that are NOT NULL stay so, also with a memo."""
+    df = spark.range(4).withColumn("inner", F.expr("named_struct('x', id, 'tags', array('a'))"))
+    key = "spark.sql.execution.arrow.pyspark.validateSchema.enabled"
+    spark.conf.set(key, "true")
+    try:
+        for options in ({}, {"memo": tmp_path}):
+            out = wait(df, describe_as, "ten long", inputs=["id"], timeout=PATIENCE, on_error="column", **options)
+            assert sorted(row.ten for row in out.collect()) == [0, 10, 20, 30]
+    finally:
+        spark.conf.unset(key)
 
 
 async def describe_as(value: int) -> int:

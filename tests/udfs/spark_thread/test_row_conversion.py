@@ -71,6 +71,15 @@ def test_new_columns_follow_the_old_ones(run: Any) -> None:
     assert out.to_pylist() == [{"n": 1, "text": "a", "temp": 0.5}, {"n": 2, "text": "b", "temp": 1.0}]
 
 
+@pytest.mark.parametrize("names", [("n", "text"), ("n", "n")], ids=["distinct", "equal"])
+def test_a_column_that_is_not_null_stays_so(run: Any, names: tuple[str, str]) -> None:
+    """Spark compares this if it validates the schema of Arrow data."""
+    schema = pa.schema([pa.field(names[0], pa.int64(), nullable=False), pa.field(names[1], pa.string())])
+    rows = pa.RecordBatch.from_arrays([pa.array([1]), pa.array(["a"])], schema=schema)
+    [out] = run(halve, [rows])
+    assert [field.nullable for field in out.schema] == [False, True, True]
+
+
 @pytest.mark.parametrize("mode", ["ordered", "unordered"])
 def test_each_result_is_written_to_its_own_row(run: Any, mode: str) -> None:
     batches = [
