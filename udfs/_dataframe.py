@@ -197,14 +197,14 @@ def keyed_wait(
 
     Args:
         The same as for `unordered_wait`, and:
-        key: The name of the key column, or a list of names. Null is a key like any other. Arrays, maps and structs
-            cannot be keys.
+        key: The name of the key column, or a list of names. Null is a key like any other. Arrays, maps, structs and
+            strings with a collation cannot be keys.
 
     Returns:
         The DataFrame with all its columns, and the new ones behind them.
 
     Raises:
-        TypeError: As in `unordered_wait`, or a key column is an array, a map or a struct.
+        TypeError: As in `unordered_wait`, or a key column cannot be one.
         ValueError: As in `unordered_wait`.
 
     Example:

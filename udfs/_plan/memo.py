@@ -27,6 +27,7 @@ from .._sent.settings import MemoTask, Settings
 from .._spark_thread.memo_rows import MemoRows, read_answers
 from .._spark_version import TimeType
 from .row_plan import RowPlan
+from .schema import BY_BYTES
 from .session import task_slots
 from .worker_python import in_workers, use_the_drivers_python
 
@@ -52,8 +53,6 @@ _PARTITIONS_PER_SLOT: Final = 2
 
 # The metadata of a file with the Spark types of its columns.
 _SPARK_TYPES: Final = b"udfs.spark"
-
-_BY_BYTES: Final = "UTF8_BINARY"
 
 _COMPARABLE: Final = (
     T.NumericType,
@@ -316,7 +315,7 @@ def _check_key_type(name: str, kind: T.DataType) -> None:
                 f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
                 "use its parts, or a string such as to_json(...)"
             )
-        if getattr(leaf, "collation", _BY_BYTES) != _BY_BYTES:
+        if getattr(leaf, "collation", BY_BYTES) != BY_BYTES:
             raise TypeError(
                 f"memo compares strings by their bytes, and {name!r} is {kind.simpleString()}: use a string without a "
                 "collation, such as collate(lower(...), 'UTF8_BINARY')"

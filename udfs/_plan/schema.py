@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
@@ -13,6 +13,7 @@ from .._sent.zone import tzinfo_of
 from .._spark_version import VariantType, parse_ddl
 
 __all__ = [
+    "BY_BYTES",
     "check_columns",
     "check_time_zone",
     "event_time_column",
@@ -22,6 +23,9 @@ __all__ = [
     "new_columns",
     "parse_type",
 ]
+
+# The collation of strings that have no other one
+BY_BYTES: Final = "UTF8_BINARY"
 
 UNITS = {
     "microsecond": 1,
@@ -123,11 +127,16 @@ def key_column(column: StructField) -> None:
     """Check that the column has a type for keys.
 
     Raises:
-        TypeError: Equality is not defined for its values.
+        TypeError: Equality is not defined for its values, or differs from that of their bytes.
     """
     name, kind = column.name, column.dataType
     if isinstance(kind, ArrayType | MapType | StructType | VariantType):
         raise TypeError(f"key must be columns of plain values, and {name!r} is {kind.simpleString()}: use its fields")
+    if getattr(kind, "collation", BY_BYTES) != BY_BYTES:
+        raise TypeError(
+            f"key compares strings by their bytes, and {name!r} is {kind.simpleString()}: use a string without a "
+            "collation, such as collate(lower(...), 'UTF8_BINARY')"
+        )
 
 
 def check_time_zone(zone: str, kind: DataType) -> None:

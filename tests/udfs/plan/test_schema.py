@@ -12,6 +12,7 @@ from udfs._plan.schema import (
     check_columns,
     check_time_zone,
     event_time_column,
+    key_column,
     lookup_names,
     microseconds,
     new_columns,
@@ -190,3 +191,20 @@ def test_timestamps_in_a_time_zone_that_python_lacks_are_refused(kind: T.DataTyp
 @pytest.mark.parametrize("kind", [T.StringType(), T.TimestampNTZType(), T.ArrayType(T.DateType())], ids=str)
 def test_the_time_zone_does_not_matter_without_timestamps(kind: T.DataType) -> None:
     check_time_zone("PST", kind)
+
+
+class CaseInsensitive(T.StringType):
+    """A string with a collation. Spark 3.5 has none."""
+
+    def __init__(self) -> None:
+        self.collation = "UTF8_LCASE"
+
+    def simpleString(self) -> str:  # noqa: N802 - Spark's name
+        return f"string collate {self.collation}"
+
+
+def test_a_key_that_is_not_compared_by_its_bytes_is_refused() -> None:
+    """Rows whose keys are equal in SQL would be called at the same time."""
+    with pytest.raises(TypeError, match="key compares strings by their bytes, and 'account' is string collate UTF8_LC"):
+        key_column(T.StructField("account", CaseInsensitive()))
+    key_column(T.StructField("account", T.StringType()))
