@@ -28,7 +28,7 @@ class Freshness:
 
     Attributes:
         since: The earliest time of an answer, in seconds since the epoch.
-        failures_since: The earliest time of a failure.
+        failures_since: The earliest time of a failure; `math.inf` if failures are not remembered.
     """
 
     since: float
@@ -37,7 +37,7 @@ class Freshness:
     @classmethod
     def at(cls, now: float, max_age: float, remember_failures_for: float) -> Self:
         """The instants since when answers and failures are fresh at this time."""
-        return cls(now - max_age, now - remember_failures_for)
+        return cls(now - max_age, now - remember_failures_for if remember_failures_for else math.inf)
 
 
 ALWAYS: Final = Freshness(-math.inf, -math.inf)

@@ -120,6 +120,21 @@ def test_a_remembered_failure_fails_with_the_same_error(run: Any, batch: Any, tm
     assert calls == [1, 1]
 
 
+def test_a_failure_of_a_later_instant_does_not_count_without_remember_failures_for(
+    run: Any, batch: Any, halve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is of another query that runs at the same time, or of a worker whose clock is ahead."""
+
+    async def fragile(n: int) -> float:
+        raise ConnectionError("down")
+
+    instant = time.time() + 60.0
+    with monkeypatch.context() as later:
+        later.setattr(time, "time", lambda: instant)
+        run(fragile, batch(1), on_error="column", memo=Memo(str(tmp_path), remember_failures_for=3600.0))
+    assert by_number(run(halve, batch(1))) == [(1, 0.5)]
+
+
 def test_a_call_that_a_gate_refused_is_not_remembered(run: Any, batch: Any, tmp_path: Path, halve: Any) -> None:
     memo = Memo(tmp_path, remember_failures_for=3600.0)  # type: ignore[arg-type]
     [row] = run(halve, batch(4), on_error="column", memo=memo, gate=Budget(0))
