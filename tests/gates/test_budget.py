@@ -427,6 +427,20 @@ async def test_a_second_call_of_hedged_pays_and_is_not_made_beyond_the_budget(au
     assert (found, service.calls, budget.spent) == ([0, 1], 3, 3.0)
 
 
+@pytest.mark.parametrize(("amount", "records"), [(0.3, 3), (1.0, 10)])
+async def test_a_group_reserves_the_sum_of_its_weights_as_written(
+    amount: float, records: int, autojump_clock: None
+) -> None:
+    """Sums of floats are 0.30000000000000004 and 0.9999999999999999."""
+    budget = Budget(amount, weight=lambda _: 0.1)
+
+    async def ask(elements: list[int]) -> list[int]:
+        return elements
+
+    found, errors, _ = await run(ask, budget, range(records), group=records)
+    assert (len(found), errors, budget.spent) == (records, [], amount)
+
+
 async def test_budget_and_rate_have_units_of_their_own(autojump_clock: None) -> None:
     dollars = Budget(1.0, weight=lambda _: 0.5, name="dollars")
     tokens = RateLimit(1000.0, burst=1000.0, weight=lambda _: 100, name="tokens")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from heapq import heapify, heappop, heappush
 from math import inf
 from operator import sub
@@ -16,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 from .checks import check_number, check_weight
 from .describe import describe
-from .gate import CANCELLED, Gate, Outcome
+from .gate import CANCELLED, DECIMALS, Gate, Outcome, exact
 from .notes import add_note
 from .queue import Entry
 from .statistics import combined
@@ -106,7 +107,7 @@ def _weight_of(gate: Gate, weight: Callable[..., float], *values: object) -> flo
 
 
 def weights_of_call(records: Sequence[Entry], passage: Passage) -> Weights:
-    """The weights of a call for these records: in each gate with weights, the sum of theirs.
+    """The weights of a call for these records: in each gate with weights, the sum of theirs as they are written.
 
     Raises the same errors as `weights_of`.
     """
@@ -114,7 +115,7 @@ def weights_of_call(records: Sequence[Entry], passage: Passage) -> Weights:
         return passage.unweighted
     weights = [weights_of(entry.value, passage) for entry in records]
     return tuple(
-        1.0 if gate.weight is None else sum(of_gate)
+        1.0 if gate.weight is None else float(reduce(DECIMALS.add, map(exact, of_gate)))
         for gate, of_gate in zip(passage.given, zip(*weights, strict=True), strict=True)
     )
 

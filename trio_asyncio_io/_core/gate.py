@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
 from typing import Any, Literal, TypeAlias, get_args
 
 from .checks import check_callable, check_seconds
@@ -15,6 +16,7 @@ from .describe import describe
 __all__ = [
     "CANCELLED",
     "CURRENT_CALL",
+    "DECIMALS",
     "OK",
     "Classify",
     "Copies",
@@ -25,6 +27,7 @@ __all__ = [
     "RefusedError",
     "as_gates",
     "as_outcome",
+    "exact",
     "expired",
     "identity_of",
 ]
@@ -56,7 +59,16 @@ CANCELLED = Outcome("cancelled")
 # Has a method `settle` while a call runs whose operator has a gate with a `weight`
 CURRENT_CALL: ContextVar[Any] = ContextVar("trio_asyncio_io_current_call", default=None)
 
+# For sums of the numbers as they are written: ten weights of 0.1 are exactly 1. The context does not depend on the
+# thread's. Sums of any floats are exact with so many digits
+DECIMALS = Context(prec=700)
+
 Classify: TypeAlias = Callable[[Exception], Outcome | OutcomeKind]
+
+
+def exact(number: float) -> Decimal:
+    """The number as it is written, for sums in `DECIMALS`."""
+    return Decimal(repr(float(number)))
 
 
 def expired() -> Outcome:

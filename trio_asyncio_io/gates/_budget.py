@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import partial
 from math import inf
 from typing import Any
 
 from .._core.checks import check_callable, check_number, check_optional_name
 from .._core.describe import plural
-from .._core.gate import Gate, Outcome, RefusedError
+from .._core.gate import DECIMALS, Gate, Outcome, RefusedError, exact
 
 __all__ = ["Budget", "BudgetError"]
-
-# Sums of the numbers as they are written: ten calls of 0.1 cost exactly 1. The context does not depend on the thread's.
-# Sums of any floats are exact with so many digits
-_DECIMALS = Context(prec=700)
 
 
 class BudgetError(RefusedError):
@@ -95,7 +91,7 @@ class Budget(Gate):
         Raises:
             BudgetError: It does not fit.
         """
-        needed = _exact(weight)
+        needed = exact(weight)
         if not needed or needed <= self._without(self._spent, self._reserved):
             return 0.0
         if needed <= self._without(self._spent):
@@ -107,22 +103,22 @@ class Budget(Gate):
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Reserve the weight."""
         self._calls += 1
-        self._reserved = _DECIMALS.add(self._reserved, _exact(weight))
+        self._reserved = DECIMALS.add(self._reserved, exact(weight))
 
     def correct(self, weight: float, actual: float) -> None:
         """Reserve what the call costs, in place of what it was reserved."""
-        self._reserved = _DECIMALS.add(self._reserved, _DECIMALS.subtract(_exact(actual), _exact(weight)))
+        self._reserved = DECIMALS.add(self._reserved, DECIMALS.subtract(exact(actual), exact(weight)))
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Spend what is reserved for the call."""
-        self._reserved = _DECIMALS.subtract(self._reserved, _exact(weight))
-        self._spent = _DECIMALS.add(self._spent, _exact(weight))
+        self._reserved = DECIMALS.subtract(self._reserved, exact(weight))
+        self._spent = DECIMALS.add(self._spent, exact(weight))
 
     def _without(self, *parts: Decimal) -> Decimal:
         """The amount without these parts."""
-        rest = _exact(self.amount)
+        rest = exact(self.amount)
         for part in parts:
-            rest = _DECIMALS.subtract(rest, part)
+            rest = DECIMALS.subtract(rest, part)
         return rest
 
     def may_forget(self, now: float) -> bool:  # noqa: ARG002
@@ -139,7 +135,3 @@ class Budget(Gate):
 
     def __reduce__(self) -> tuple[Callable[..., Budget], tuple[()]]:
         return partial(Budget, self.amount, weight=self.weight, name=self.name), ()
-
-
-def _exact(number: float) -> Decimal:
-    return Decimal(repr(float(number)))
