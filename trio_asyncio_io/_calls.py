@@ -35,6 +35,7 @@ __all__ = [
     "register_operator",
     "register_worker",
     "stop_of_call",
+    "usage_of_all",
 ]
 
 
@@ -101,6 +102,11 @@ class WeighedCall:
         found = self.admission.usage(name)
         return _usage_of(self.outer, name) if found is None else found
 
+    def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
+        """The same, with the further calls of `hedged`."""
+        found = self.admission.usage_of_all(name)
+        return _usage_of(self.outer, name) if found is None else found
+
 
 @dataclass(frozen=True, slots=True)
 class _SharedCall:
@@ -137,6 +143,19 @@ def present_call(passage: Passage) -> WeighedCall | None:
             return call
         call = call.outer
     return None
+
+
+def usage_of_all(name: str | None = None) -> tuple[float, float] | None:
+    """Estimated and settled weight of the present call and those that `hedged` has made beside it, as sums.
+
+    Args:
+        name: In the gate of this name. None (the default): in the first gate with a `weight`.
+
+    Returns:
+        The two sums. None: there is no such gate.
+    """
+    call: object = CURRENT_CALL.get()
+    return call.usage_of_all(name) if isinstance(call, WeighedCall) else _usage_of(call, name)
 
 
 # What policies need of the present call

@@ -397,6 +397,8 @@ class Gates:
     def weighed(self, admission: Admission) -> WeighedCall:
         """An admitted call of the present task, as `settle` finds it."""
         earlier = present_call(admission.passage)  # of the same element, in these gates
+        if earlier is not None:
+            earlier.admission.further.append(admission)
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
         return WeighedCall(admission, self._on_failure, outer)
 

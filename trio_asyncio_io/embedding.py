@@ -5,6 +5,7 @@ Experimental: these names may change in any release. An application does not nee
 
 from __future__ import annotations
 
+from ._calls import usage_of_all
 from ._core.checks import check_int, check_number
 from ._core.describe import describe, duration
 from ._core.job import TaskTimes
@@ -26,6 +27,7 @@ __all__ = [
     "gates_and_hedges",
     "is_async",
     "list_keywords",
+    "usage_of_all",
 ]
 
 publish(globals())

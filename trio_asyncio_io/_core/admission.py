@@ -115,9 +115,14 @@ def weights_of_call(records: Sequence[Entry], passage: Passage) -> Weights:
         return passage.unweighted
     weights = [weights_of(entry.value, passage) for entry in records]
     return tuple(
-        1.0 if gate.weight is None else float(reduce(DECIMALS.add, map(exact, of_gate)))
+        1.0 if gate.weight is None else _sum(of_gate)
         for gate, of_gate in zip(passage.given, zip(*weights, strict=True), strict=True)
     )
+
+
+def _sum(weights: Iterable[float]) -> float:
+    """The sum of the numbers as they are written."""
+    return float(reduce(DECIMALS.add, map(exact, weights)))
 
 
 class CallEndedError(RuntimeError):
@@ -159,6 +164,7 @@ class Admission:
 
     Attributes:
         settled: By position of a gate, what `settle` has said.
+        further: The calls that `hedged` has made for the same element while this one ran.
         has_started: Whether the start was reported. The start of a call is not, if all gates are idle.
         has_ended: Whether the call has ended.
     """
@@ -167,6 +173,7 @@ class Admission:
     since: float
     weights: Weights
     settled: dict[int, float] = field(default_factory=dict, init=False)
+    further: list[Admission] = field(default_factory=list, init=False)
     has_started: bool = field(default=False, init=False)
     has_ended: bool = field(default=False, init=False)
 
@@ -223,6 +230,11 @@ class Admission:
         """Estimated and current weight, from the first gate that `settle` would correct."""
         position = next(self._weighted(name), None)
         return None if position is None else (self.weights[position], self._weight(position))
+
+    def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
+        """The same, as the sums of this call and the further ones."""
+        found = [call.usage(name) or (0.0, 0.0) for call in (self, *self.further)]
+        return None if self.usage(name) is None else (_sum(of[0] for of in found), _sum(of[1] for of in found))
 
     def _weight(self, position: int) -> float:
         return self.settled.get(position, self.weights[position])

@@ -13,8 +13,7 @@ import pyarrow as pa
 import trio
 
 from trio_asyncio_io import AsyncFunction, Observer, RetryStrategy
-from trio_asyncio_io.embedding import KnowsOutputs
-from trio_asyncio_io.gates import usage
+from trio_asyncio_io.embedding import KnowsOutputs, usage_of_all
 from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report
 
@@ -103,10 +102,10 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
 
     def _add_usage(self, rows: Sequence[Row]) -> None:
         """Divide the weights of a call that ends equally among its rows."""
-        if (found := usage(self._settings.budget_name)) is not None:
+        if (found := usage_of_all(self._settings.budget_name)) is not None:
             for row in rows:
                 estimated, settled = row.weights or (0.0, 0.0)
-                row.weights = estimated + found.estimated / len(rows), settled + found.settled / len(rows)
+                row.weights = estimated + found[0] / len(rows), settled + found[1] / len(rows)
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None

@@ -15,6 +15,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, BudgetError, RateLimit, settle
+from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._sent.row import Failure, Row
@@ -338,6 +339,22 @@ async def test_weights_are_summed_over_the_calls_of_a_row(run: Any, autojump_clo
     asked, refused = await run(ask, [1, 3], metadata="how", **options)
     assert (asked.attempts, asked.weights) == (2, (2.0, 0.5))
     assert (refused.attempts, refused.weights, type(refused.failure.exception)) == (0, None, BudgetError)
+
+
+async def test_weights_of_a_row_include_second_calls_of_hedged(run: Any, autojump_clock: MockClock) -> None:
+    calls: list[int] = []
+
+    async def ask(number: int) -> int:
+        calls.append(number)
+        if calls.count(number) == 1:
+            await trio.sleep(10.0)
+        settle(0.25)
+        return number
+
+    gate = Budget(10, weight=lambda _: 1.0)
+    function = hedged(ask, after=0.1, budget=1.0)
+    [row] = await run(function, [1], metadata="how", gate=gate)
+    assert (row.attempts, row.weights) == (1, (2.0, 1.25))
 
 
 # Groups
