@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from random import Random
 from typing import Any, Self
 
@@ -83,14 +84,17 @@ class JobRows:
 
         Args:
             counts: The rows of each partition. A memo distributes them anew.
-            share: That needed a call before the sample.
+            share: That needed a call before the sample. With a memo, of those that `skip_nulls` does not skip.
             remembered: How many answers of the sample the memo has.
         """
         if self.options.get("memo") is None:
             return [max(1, round(share * count)) for count in counts]
-        (found,) = self.df.select(F.approx_count_distinct(F.struct(*self._columns), DISTINCT_ERROR)).collect()
+        key = F.struct(*self._columns)
+        if self.options.get("skip_nulls"):  # null is the key of many rows, none of which is called
+            key = F.when(reduce(and_, [column.isNotNull() for column in self._columns]), key)
+        ((keys, rows),) = self.df.select(F.approx_count_distinct(key, DISTINCT_ERROR), F.count(key)).collect()
         partitions = calling_partitions(self.df.sparkSession)
-        left = share * min(found[0], sum(counts)) - remembered
+        left = share * min(keys, rows) - remembered
         return [max(1, round(left / partitions))] * partitions
 
     def record(self, number: int, rows: int, load: int, **arguments: Any) -> Recorded:
@@ -145,7 +149,7 @@ class Recorded:
 
     Attributes:
         sample: The calls.
-        share: The share of rows that needed a call before it.
+        share: The share of rows that needed a call before it. With a memo, of those that `skip_nulls` does not skip.
         answers: How many answers it has. With `group=`, each row has its own.
         misfits: The errors of answers that do not fit the schema.
         remembered: How many of its answers the memo has.
@@ -256,7 +260,9 @@ class _MemoRows(_Rows):
     def missing(self, drawn: pa.RecordBatch) -> list[Row]:
         """The rows that need a call: one for each key."""
         found = self._rows.missing(drawn)
-        self.share = (len(found) + self._rows.waiting) / drawn.num_rows
+        nulls = [column.is_null().to_pylist() for column in drawn.columns[:-1]]  # without the bucket
+        skipped = sum(map(any, zip(*nulls, strict=True))) if self._enrichment.settings.skip_nulls else 0
+        self.share = (len(found) + self._rows.waiting) / max(1, drawn.num_rows - skipped)
         return found
 
     def _convert(self, row: Row) -> Exception | None:

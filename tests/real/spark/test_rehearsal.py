@@ -110,6 +110,17 @@ def test_rows_that_are_skipped_are_no_calls(questions: DataFrame, service: Servi
     assert "None" not in service.calls
 
 
+def test_rows_that_are_skipped_are_no_keys_of_a_memo(questions: DataFrame, service: Service, tmp_path: Path) -> None:
+    df = questions.withColumn("question", F.when(F.col("question") < ROWS // 2, F.col("question")))
+    arguments: Any = (df, service.client.ask, "answer string")
+    options: Any = {"timeout": PATIENCE, "capacity": 5, "skip_nulls": True, "memo": tmp_path}
+    forecast = rehearse(*arguments, 60, **options)
+    # All other keys. Spark estimates their number, and each partition has at least one
+    assert forecast.elements == pytest.approx(ROWS // 2 - len(service.calls), abs=20)
+    assert ordered_wait(*arguments, **forecast.best).count() == ROWS
+    assert len(service.calls) == ROWS // 2
+
+
 def test_the_function_gets_the_values_that_a_worker_would_give_it(spark: SparkSession, service: Service) -> None:
     df = spark.sql("select timestamp'2024-07-01 12:00:00' as at, decimal(1.50) as amount, array(1, null) as numbers")
     client = service.client
