@@ -51,7 +51,8 @@ def rehearse(
     small `buffer`, in front of a service that limits all tasks, an ordered job takes longer than forecast.
 
     Args:
-        df: A batch DataFrame. It is computed twice: to count its rows, and to draw the sample.
+        df: A batch DataFrame. It is computed twice: to count its rows, and to draw the sample. With `memo`, it is
+            computed a third time, to count its keys.
         function: As for `ordered_wait`. It is called on the driver, which must reach the service.
         schema: As for `ordered_wait`.
         sample: How many calls to make, at least 1; see `record`. With `group=`, each is for a group of rows.
