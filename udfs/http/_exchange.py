@@ -8,7 +8,7 @@ import httpx
 import trio
 
 from ._connection import Connection
-from ._decoding import STEP_BYTES, body_too_large, decoder_for, received_limit
+from ._decoding import STEP_BYTES, Decoder, body_too_large, decoder_for, received_limit
 from ._origin import Origin, SslContext
 from ._pool import ConnectionPool
 from ._request import RequestWriter
@@ -90,8 +90,8 @@ class Exchanger:
         """
         try:
             head = connection.parser.head
-            codings = head.codings
-            limit = received_limit(max_body_bytes, is_coded=bool(codings))
+            decoder = decoder_for(head.codings)
+            limit = received_limit(max_body_bytes, is_coded=decoder is not None)
             if not connection.parser.is_complete and (head.length or 0) > limit:
                 raise body_too_large(max_body_bytes)
             body = await connection.read_all(writer.timeouts.get("read"), limit)
@@ -99,7 +99,7 @@ class Exchanger:
                 raise body_too_large(max_body_bytes)
         finally:
             self._pool.release(connection)
-        content = await _decoded(codings, body, max_body_bytes) if codings else body
+        content = body if decoder is None else await _decoded(decoder, body, max_body_bytes)
         return WholeResponse(head, content, len(body))
 
     def close(self) -> None:
@@ -107,10 +107,7 @@ class Exchanger:
         self._pool.close()
 
 
-async def _decoded(codings: list[str], body: bytes, limit: float) -> bytes:
-    decoder = decoder_for(codings)
-    if decoder is None:
-        return body
+async def _decoded(decoder: Decoder, body: bytes, limit: float) -> bytes:
     parts, size = [], 0
     for start in range(0, len(body), STEP_BYTES):
         for part in decoder.decode(body[start : start + STEP_BYTES]):

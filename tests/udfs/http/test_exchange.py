@@ -71,8 +71,9 @@ async def test_a_coded_body_is_decoded() -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"7\r\nweather\r\n", b"0\r\n\r\n"),
         (response(gzip.compress(b"weather"), b"Content-Encoding: gzip"),),
         (response(b"x" * 70_000, b"Content-Encoding: gzip"),),
+        (response(b"weather", b"Content-Encoding: identity"),),
     ],
-    ids=["a length", "until the end", "chunks", "decoded", "coded"],
+    ids=["a length", "until the end", "chunks", "decoded", "coded", "identity"],
 )
 async def test_a_body_beyond_the_limit_is_an_error(parts: tuple[bytes, ...]) -> None:
     async with exchanging(*parts) as (exchanger, origin, _):
