@@ -75,7 +75,7 @@ class HttpConversion(Conversion[Any, pa.Array]):
 
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:
         """The outcomes, in the order of the rows."""
-        sizes = [len(row.result.body) if row.result else 0 for row in rows]
+        sizes = [0 if (response := _response(row)) is None else len(response.body) for row in rows]
         for start, end in ranges(sizes, _CHARACTERS):
             structs = [_as_struct(row, self.settings.options.timeout) for row in rows[start:end]]
             yield pa.array(structs, type=arrow_type(RESPONSE_TYPE))
@@ -115,15 +115,24 @@ _TYPES: Final = {
 }
 
 
-def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
+def _response(row: Row) -> HttpResponse | None:
+    """The response that is the result of a row. When retries or time are used up, it is that of the last attempt."""
     if row.failure is None:
-        return None if row.result is None else _response_struct(row.result)
+        response: HttpResponse | None = row.result
+        return response
     request: HttpRequest = row.inputs[0]
-    # When retries or time are used up, the outcome of the last attempt is the result
+    return None if request.last is None else request.last.response
+
+
+def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
+    response = _response(row)
+    if response is not None:
+        return _response_struct(response)
+    if row.failure is None:
+        return None
+    request: HttpRequest = row.inputs[0]
     if request.last is None:
         return _failure_struct(row.failure, row.failure.exception, timeout)
-    if request.last.response is not None:
-        return _response_struct(request.last.response)
     assert request.last.error is not None
     return _failure_struct(row.failure, request.last.error, timeout)
 

@@ -70,10 +70,11 @@ async def test_headers_of_one_name_are_joined() -> None:
     assert result["headers"] == {"a": "1, 3", "b": "2", "content-length": "0"}
 
 
-async def test_results_are_split_into_arrays_that_arrow_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("status", [200, 400, 500])
+async def test_results_are_split_into_arrays_that_arrow_can_hold(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     monkeypatch.setattr(_arrow, "_CHARACTERS", 10)
-    async with responding((200, {}, b"1234")) as server:
-        task = work("http_get")
+    async with responding((status, {}, b"1234")) as server:
+        task = work("http_get", retries=0)
         column = pa.array([f"{server.url}/{number}" for number in range(7)])
         parts = await trio.to_thread.run_sync(lambda: list(task.run(iter([column]))))
     assert sum(map(len, parts)) == 7
