@@ -39,7 +39,8 @@ class Stream:
         self._done = root / "done"
         if self._done.exists():
             for folder in (self.incoming, self.flights, self._checkpoint):
-                shutil.rmtree(folder)
+                if folder.exists():  # an earlier run may have been stopped here
+                    shutil.rmtree(folder)
             self._done.unlink()
         self.is_resumed = self._checkpoint.exists()
         self.incoming.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ def print_calls(console: Console, calls: Mapping[str, float], requests: Mapping[
         (
             "requests",
             counted["requests"],
-            f"{counted['requests'] / rows:.2f} for each flight: the cache had the others",
+            f"{counted['requests'] / max(rows, 1):.2f} for each flight: the cache had the others",
         ),
         ("slow", counted["slow"], "responses took 0.5 s or longer"),
         ("not found", counted["404"], "responses: no such observation or aircraft"),

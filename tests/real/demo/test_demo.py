@@ -11,16 +11,20 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
+from io import StringIO
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from tests.support import PATIENCE, wait_until
 from udfs.demo import __main__ as demo
-from udfs.demo._stream import days_of
+from udfs.demo._stream import Stream, days_of
+from udfs.demo._summary import print_calls
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
@@ -190,6 +194,21 @@ def test_each_day_of_a_stream_has_its_flights(tmp_path: Path) -> None:
         "2013-02-01": [header, lines[2]],
     }
     assert list(days_of(path, end=date(2014, 1, 1))) == ["2013-01-01", "2013-02-01", "2013-12-31"]
+
+
+def test_a_run_that_is_stopped_while_it_starts_afresh_can_be_repeated(tmp_path: Path) -> None:
+    (tmp_path / "done").touch()
+    (tmp_path / "checkpoint").mkdir()  # the last of the three folders
+    stream = Stream(tmp_path)
+    assert not stream.is_resumed
+    assert [path.name for path in tmp_path.iterdir()] == ["incoming"]
+
+
+def test_a_run_without_flights_has_no_requests_for_each_flight() -> None:
+    """As one that resumes a stream which was stopped after its last flight."""
+    console = Console(record=True, file=StringIO())
+    print_calls(console, Counter(), {}, 1.0)
+    assert "0.00 for each flight" in console.export_text()
 
 
 def test_the_number_of_days_is_that_of_the_span() -> None:
