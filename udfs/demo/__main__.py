@@ -167,9 +167,8 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
     Returns:
         The exit status.
     """
-    output = options.output or Path("output", "flights")
+    output = options.output
     page = output.with_name(f"{output.name}-report.html")
-    page.parent.mkdir(parents=True, exist_ok=True)
     in_span = F.make_date("year", "month", "day") < F.lit(options.end)
     flights = read_flights(spark.read, flights_csv(scratch)).where(in_span)
     by_time = flights.repartition(TASKS, "scheduled").sortWithinPartitions("scheduled")
@@ -196,7 +195,7 @@ def run_stream(spark: SparkSession, url: str, scratch: Path, options: argparse.N
     Returns:
         The exit status.
     """
-    stream = Stream(options.output or Path("output", "stream"))
+    stream = Stream(options.output)
     how = "Resuming the stopped stream" if stream.is_resumed else "Streaming one file per day"
     console.print(f"{how}. Looking up flights at {url}")
     days = days_of(flights_csv(scratch), options.end)
@@ -234,12 +233,13 @@ def main(arguments: list[str] | None = None) -> int:
         The exit status: 0 if the check succeeded, 1 if it failed, 130 after Ctrl-C.
 
     Raises:
-        SystemExit: An option is invalid, or there is no Java.
+        SystemExit: An option is invalid, there is no Java, or the result cannot be written.
     """
     options = _options(arguments)
     java = check_java()
     if java.state == "fault":
         sys.exit(f"error: {java.text}. {java.remedy}")
+    _make_writable(options.output if options.stream else options.output.parent)
     console = Console(highlight=False)
     console.print("Starting the lookup service and Spark...")
     run = run_stream if options.stream else run_batch
@@ -263,8 +263,19 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.output and options.output.exists() and not options.stream:
         parser.error(f"argument --output: {options.output} exists already. Remove it, or choose another folder")
+    options.output = options.output or Path("output", "stream" if options.stream else "flights")
     options.end = date(2013, 1, 1) + timedelta(days=options.days)
     return options
+
+
+def _make_writable(folder: Path) -> None:
+    """Make the folder of the result, and try it before Spark starts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        sys.exit(f"error: cannot write to {folder}: {error.strerror}. Choose another folder: --output FOLDER")
 
 
 def _parser() -> argparse.ArgumentParser:

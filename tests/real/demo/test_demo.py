@@ -22,6 +22,7 @@ import pytest
 from rich.console import Console
 
 from tests.support import PATIENCE, wait_until
+from udfs.check import Finding
 from udfs.demo import __main__ as demo
 from udfs.demo._stream import Stream, days_of
 from udfs.demo._summary import print_calls
@@ -244,3 +245,14 @@ def test_an_invalid_option_is_named(arguments: list[str], message: str, capsys: 
     with pytest.raises(SystemExit, match="2"):
         demo.main(arguments)
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--stream"], []], ids=["stream", "batch"])
+def test_a_folder_that_cannot_be_written_is_named_before_spark_starts(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "check_java", lambda: Finding("ok", ""))
+    monkeypatch.setattr(demo, "session", None)
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match=rf"cannot write to {tmp_path}/file.*: .* Choose another folder: --output"):
+        demo.main([*arguments, "--output", str(tmp_path / "file" / "flights")])
