@@ -245,7 +245,7 @@ class BoundedResponse(httpx.Response):
                 self._name_request(error)
             if isinstance(raw_parts, AsyncGenerator):  # the garbage collector would be too late, and Trio warns of that
                 await raw_parts.aclose()
-            await self.stream.aclose()
+            await self.aclose()
             raise
         await self.aclose()
 
@@ -281,4 +281,6 @@ def _read(content: bytes) -> httpx.Response:
 
 
 def _decoded(decoder: Decoder | None, raw: bytes) -> Iterable[bytes]:
-    return (raw,) if decoder is None else decoder.decode(raw)
+    if decoder is not None:
+        return decoder.decode(raw)
+    return (raw,) if raw else ()

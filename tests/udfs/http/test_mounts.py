@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import httpx
@@ -220,6 +221,40 @@ async def test_every_way_to_read_a_response_uses_the_stream_that_was_put_around_
         async with http.stream("GET", "/weather") as response:
             assert [part async for part in response.aiter_raw()] == [b"/WEATHER"]
     assert len(server.peers) == 1
+
+
+class Ending(httpx.AsyncByteStream):
+    """Sends parts, one of them empty, and then raises the error. It counts how often it is closed."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+        self.closed = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in (b"wea", b"", b"ther"):
+            yield part
+        if self._error is not None:
+            raise self._error
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("error", [None, ValueError("broken"), httpx.ReadError("broken")])
+@pytest.mark.parametrize("make", [httpx.AsyncClient, client])
+async def test_the_stream_of_a_transport_is_closed_once_even_after_an_error(make: Any, error: Exception | None) -> None:
+    """A transport may free a place at the end of a stream: two of them would be one too many."""
+    streams = [Ending(error) for _ in range(4)]
+    unused = iter(streams)
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=next(unused)))
+    async with make(transport=transport, base_url="http://mock", timeout=1.0) as http:
+        for _ in range(2):  # `client` sends its first request in another way
+            with nullcontext() if error is None else pytest.raises(type(error)):
+                assert (await http.get("/")).content == b"weather"
+            with nullcontext() if error is None else pytest.raises(type(error)):
+                async with http.stream("GET", "/") as response:
+                    assert [part async for part in response.aiter_bytes()] == [b"wea", b"ther"]
+    assert [stream.closed for stream in streams] == [1, 1, 1, 1]
 
 
 @transports
