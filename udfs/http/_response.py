@@ -106,6 +106,17 @@ class BoundedResponse(httpx.Response):
             self._source = stream
         vars(self)["stream"] = stream
 
+    @property
+    def default_encoding(self) -> Any:
+        """See `httpx.Response`. If it is a function, and the transport has read the body, its result."""
+        if self._whole is not None and not isinstance(found := vars(self)["default_encoding"], str):
+            vars(self)["default_encoding"] = found(self._whole) or "utf-8"
+        return vars(self)["default_encoding"]
+
+    @default_encoding.setter
+    def default_encoding(self, given: Any) -> None:
+        vars(self)["default_encoding"] = given
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_source"}
 

@@ -144,6 +144,29 @@ async def test_a_response_that_its_transport_has_read_is_not_read_again(make: An
     assert len(server.peers) == 1
 
 
+@pytest.mark.parametrize("make", [httpx.AsyncClient, client])
+@pytest.mark.parametrize("name", ["latin-1", None])
+async def test_a_function_finds_the_encoding_of_a_body_that_its_transport_has_read(make: Any, name: str | None) -> None:
+    bodies = []
+
+    def find(body: bytes) -> str | None:
+        bodies.append(body)
+        return name
+
+    async def respond(peer: Peer) -> None:
+        await peer.respond(b"Z\xfcrich")
+
+    async with (
+        serving(respond) as server,
+        make(transport=Reading(StackTransport()), base_url=server.url, timeout=1.0, default_encoding=find) as http,
+    ):
+        for _ in range(2):  # `client` sends its first request in another way
+            response = await http.get("/")
+            assert response.encoding == (name or "utf-8")
+            assert response.text == ("Zürich" if name else "Z\ufffdrich")
+    assert bodies == [b"Z\xfcrich"] * 2
+
+
 @pytest.mark.parametrize(
     ("response", "error"),
     [
