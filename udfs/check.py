@@ -122,7 +122,9 @@ def check_java() -> Finding:
         return Finding("fault", "no java on PATH, and JAVA_HOME is not set", _INSTALL_JAVA)
     origin = f"{java}, {'from JAVA_HOME' if home else 'the first on PATH'}"
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, errors="replace", timeout=60, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("fault", f"{origin}, does not run ({error})", _INSTALL_JAVA)
     # Java 8 calls itself "1.8.0_392". macOS without Java has a program of this name that prints no version
@@ -213,7 +215,13 @@ def check_spark(command: Sequence[str] = _JOB, seconds: float = 300.0) -> Findin
     shown = " ".join(command)
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
         return Finding("fault", f"the job did not end within {seconds:g} seconds", f"See where it hangs: {shown}")

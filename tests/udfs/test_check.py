@@ -198,6 +198,13 @@ def test_a_java_that_is_new_enough_is_ok(tmp_path: Path, origin: str, version: s
     assert (found.state, found.text) == ("ok", f"{version[:2]}, {java}, {where}")
 
 
+@pytest.mark.usefixtures("origin")
+def test_the_output_of_java_may_be_in_another_encoding(tmp_path: Path) -> None:
+    """Java repeats the options of the environment, and its messages are in the language of the machine."""
+    install_java(tmp_path, "printf 'Picked up JAVA_TOOL_OPTIONS: -Da=/M\\374ller\nopenjdk version \"17\"\n' >&2")
+    assert check_java().state == "ok"
+
+
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.22", 11)])
 @pytest.mark.usefixtures("origin")
 def test_a_java_that_is_too_old_is_a_fault_with_the_remedy(tmp_path: Path, version: str, major: int) -> None:
@@ -324,6 +331,11 @@ def test_a_known_fault_has_its_remedy(error: str, text: str, remedy: str) -> Non
     assert found.state == "fault"
     assert text in found.text
     assert remedy in found.remedy
+
+
+def test_the_output_of_the_job_may_be_in_another_encoding() -> None:
+    code = "import os; os.write(2, b'/M\\xfcller: No space left on device'); os._exit(1)"
+    assert check_spark(program(code)).text == "the disk is full"
 
 
 def test_an_unknown_fault_shows_the_end_of_the_output_and_the_command() -> None:
