@@ -243,10 +243,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port < 2**16:
+    if not (text.isdecimal() and int(text) < 2**16):
         raise argparse.ArgumentTypeError(f"must be 0 to 65535, got {text}")
-    return port
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def test_a_port_in_use_is_reported_in_one_line() -> None:
 def test_an_invalid_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         service.main(["--port", port])
-    assert "--port" in capsys.readouterr().err
+    assert f"--port: must be 0 to 65535, got {port}" in capsys.readouterr().err
 
 
 def test_help_lists_the_routes(capsys: pytest.CaptureFixture[str]) -> None:
