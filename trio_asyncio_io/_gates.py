@@ -174,17 +174,20 @@ class GateFamily:
             value_of_run(_FAMILIES, dict).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Forget the keys without calls that may be forgotten, and the oldest ones if there are too many.
+        """Forget the keys without calls that may be forgotten, and the oldest of the others if there are too many.
 
         The cost is a few steps per key, on average.
         """
         if len(self._copies) < self._enough:
             return
-        unused = [key for key in self._copies if key not in self._in_use]
-        for number, key in enumerate(unused):
-            is_old = number < len(unused) - MAX_UNUSED and not self.gate.must_keep
-            if is_old or may_forget(self._copies[key]):
+        kept = []
+        for key in [key for key in self._copies if key not in self._in_use]:
+            if may_forget(self._copies[key]):
                 self._forget(key)
+            elif not self.gate.must_keep:
+                kept.append(key)
+        for key in kept[:-MAX_UNUSED]:
+            self._forget(key)
         self._enough = max(FEW, min(2 * len(self._copies), len(self._copies) + MAX_UNUSED))
 
     def _forget(self, key: Hashable) -> None:

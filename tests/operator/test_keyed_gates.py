@@ -370,6 +370,25 @@ async def test_a_key_is_forgotten_when_its_gates_have_learnt_nothing(autojump_cl
     assert list(copies) == [0]  # the throttled one
 
 
+async def test_keys_that_may_be_forgotten_displace_no_other_key(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_asyncio_io._gates.MAX_UNUSED", 1_000)
+    gate = PerKey(RateLimit(1.0, weight=lambda value: 1000.0 if value == "big" else 1.0), key=lambda value: value)
+    recorder = Recorder(Scripted())
+
+    async def source() -> Any:
+        yield "big"
+        for number in range(3_000):  # a bucket is full again after a second
+            if number % 600 == 0:
+                await trio.sleep(1.0)
+            yield number
+        yield "big"
+
+    await results_of(unordered_wait(source(), recorder, timeout=1.0, gate=gate))
+    assert starts_of(recorder)["big"] == [0.0, 1000.0]
+
+
 @pytest.mark.thorough
 async def test_the_gates_of_a_hundred_thousand_keys_stay_bounded(autojump_clock: MockClock) -> None:
     """An `AdaptiveCapacity` is kept for ten minutes after its last call."""
