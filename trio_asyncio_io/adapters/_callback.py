@@ -159,8 +159,7 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         # No attribute `function`: the names of its parameters, which others read, would include `result_future`
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         with suppress(TypeError, ValueError, NameError):  # it has no signature, or Python 3.14 cannot evaluate it
-            signature = inspect.signature(function)
-            self.__signature__ = signature.replace(parameters=[*signature.parameters.values()][:-1])
+            self.__signature__ = _without_result_future(inspect.signature(function))
 
     @property
     def wrapped(self) -> Any:
@@ -184,6 +183,13 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
 
     def __repr__(self) -> str:
         return f"from_callback({describe(self._function)})"
+
+
+def _without_result_future(signature: inspect.Signature) -> inspect.Signature:
+    """The signature without the last parameter for one positional argument."""
+    parameters = [*signature.parameters.values()]
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return signature.replace(parameters=[each for each in parameters if each not in positional[-1:]])
 
 
 class _Future(Protocol[R_co]):
