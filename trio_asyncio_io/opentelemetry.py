@@ -55,6 +55,9 @@ class OpenTelemetryObserver(Observer):
     yourself, it is the span that was current at the `put` which started the worker; so enter the block and put under
     the same span.
 
+    With `group=`, several records share a call, so none of their spans is current in it. The spans of an instrumented
+    client become children of the span that was current when the block was entered.
+
     Several operators may share an observer at the same time; they then share its name. An observer without providers
     of its own can be pickled, and uses the global providers of the process that unpickles it.
 

@@ -93,6 +93,21 @@ async def test_a_span_is_a_child_of_the_span_around_the_block(
     assert [span.parent.span_id for span in backend.spans()] == [backend.span("job").context.span_id] * 2
 
 
+async def test_spans_of_a_call_for_a_group_are_children_of_the_span_around_the_block(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock
+) -> None:
+    async def function(values: list[str]) -> list[str]:
+        with backend.tracer.start_as_current_span("request"):
+            await trio.sleep(1.0)
+        return values
+
+    with backend.tracer.start_as_current_span("job"):
+        await run(async_wait("abc", function, capacity=1, group=2, timeout=5.0, observer=backend.observer()))
+    parents = {span.parent.span_id for name in ("lookup", "request") for span in backend.spans(name)}
+    assert parents == {backend.span("job").context.span_id}
+    assert len(backend.spans("request")) == 2
+
+
 async def test_each_failed_attempt_is_an_event(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
     observer = backend.observer()
     function = Scripted({"a": fails_first(2, OSError("busy"), then=Step(1.0))})
