@@ -14,10 +14,9 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #     _overhead                             cost per element
 #     _throughput  _window                  share of Little's law
 #     _http  _http_clients  _http_server    cost of an HTTP request
-#     _enriching  _start_up                 Spark: cost of a row and start-up
+#     _enriching  _two_operators            Spark: cost of a row, start-up, and operators in a row
 #     _year                                 the main job: wall time, and CPU time by process
 #     _gain  _by_hand                       Spark: calls with latencies, compared with code by hand
-#     _bridge  _two_operators               Spark: the share that the bridge costs, and operators in a row
 #     _micro_batches                        Spark: streams
 #     peers/  _loops  _contenders           alternatives in this process
 #     _rounds  _report                      measurement and report

@@ -90,15 +90,11 @@ def _http(options: argparse.Namespace, on_step: Step) -> list[Section]:
 
 
 def _spark(options: argparse.Namespace, on_step: Step) -> list[Section]:
-    from ._bridge import bridge  # noqa: PLC0415 - nor Spark
-    from ._enriching import cost, session  # noqa: PLC0415
-    from ._start_up import start_up  # noqa: PLC0415
+    from ._enriching import cost, session, start_up  # noqa: PLC0415 - nor Spark
     from ._two_operators import two_operators  # noqa: PLC0415
 
-    more = {"quick": options.quick, "on_step": on_step}
-    without_spark = bridge(**more)
     with session() as spark:
-        return [cost(spark, **more), without_spark, two_operators(spark, **more), start_up(spark, **more)]
+        return [each(spark, quick=options.quick, on_step=on_step) for each in (cost, start_up, two_operators)]
 
 
 def _year(options: argparse.Namespace, on_step: Step) -> list[Section]:

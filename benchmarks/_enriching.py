@@ -1,14 +1,15 @@
-"""Cost per row of an async UDF in Spark, and the session of the benchmarks."""
+"""Spark: the cost of a row, the time to the first one, and the session of the benchmarks."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import trio
@@ -19,14 +20,17 @@ from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # ex
 import udfs.demo
 from udfs import async_pandas_udf, unordered_wait
 
-from ._overhead import with_operator
+from ._contenders import with_operator
 from ._report import Line, Section
-from ._rounds import measure
+from ._rounds import in_words, measure, wall_seconds
 
-__all__ = ["BATCH", "cost", "seconds_to_run", "session"]
+__all__ = ["BATCH", "BUFFER", "cost", "seconds_to_run", "session", "start_up"]
 
 CAPACITY = 100
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# Part of the environment of Spark's workers: another value starts another process
+BUFFER = "spark.sql.execution.pandas.udf.buffer.size"
+SIZES = count(65_537)
 
 
 @contextmanager
@@ -59,41 +63,54 @@ async def identity(number: int) -> int:
     return number
 
 
+def _jobs() -> dict[str, Callable[[DataFrame], DataFrame]]:
+    theirs: Any = pandas_udf(plain, "long")
+    ours = async_pandas_udf(identity, "long", timeout=5.0)
+    return {
+        "iterator pandas UDF": lambda df: df.select(theirs("id")),
+        "async_pandas_udf": lambda df: df.select(ours("id")),
+        "unordered_wait": lambda df: unordered_wait(df, identity, "result long", inputs=["id"], timeout=5.0),
+    }
+
+
 def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
     """Wall time per row of an identity UDF, compared with a pandas UDF and with the operator without Spark."""
     rows, rounds = (20_000, 3) if quick else (200_000, 15)
     df = spark.range(0, rows, 1, 1)
-    theirs = pandas_udf(plain, "long")
-    ours = async_pandas_udf(identity, "long", timeout=5.0)
-    enriched: dict[str, DataFrame] = {
-        "no UDF": df.select((F.col("id") + 1).alias("result")),
-        "iterator pandas UDF": df.select(theirs("id").alias("result")),
-        "async_pandas_udf": df.select(ours("id").alias("result")),
-        "unordered_wait": unordered_wait(df, identity, "result long", inputs=["id"], timeout=5.0),
-    }
-    contenders: dict[str, Callable[[], float]] = {
-        name: partial(seconds_to_run, each) for name, each in enriched.items()
-    }
-    contenders["the operator alone"] = partial(_operator_seconds, rows)
-    measured = measure(contenders, rounds, on_step)
+    contenders = {"no UDF": partial(seconds_to_run, df.select(F.col("id") + 1))}
+    contenders |= {name: partial(seconds_to_run, job(df)) for name, job in _jobs().items()}
+    alone = partial(trio.run, with_operator, identity, rows, CAPACITY, 5.0)
+    measured = measure({**contenders, "the operator alone": partial(wall_seconds, alone)}, rounds, on_step)
     section = Section(
         "Cost: an identity UDF in Spark, one task, Arrow batches of 10,000 rows",
         f"wall time, median of {rounds} alternating rounds of {rows:,} rows, session and worker warm",
         {"μs/row": "{:.2f}"},
         name="cost",
     )
-    section.lines.extend(Line(name, {"μs/row": measured.median(name) / rows * 1e6}) for name in contenders)
+    section.lines.extend(Line(name, {"μs/row": measured.median(name) / rows * 1e6}) for name in measured.numbers)
+    return section
+
+
+def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
+    """Wall time to the only row of a job, in a new worker process each time."""
+    rounds = 1 if quick else 11
+    jobs = {name: partial(_first_row, spark, job) for name, job in _jobs().items()}
+    measured = measure(jobs, rounds, on_step, warm_up=not quick)
+    section = Section(
+        "Start-up: the only row of a job, in a new worker process",
+        f"wall time, {in_words(rounds)}; the session is warm, the worker process is new",
+        {"milliseconds": "{:,.0f}"},
+        name="start-up",
+    )
+    section.lines.extend(Line(name, {"milliseconds": 1000 * measured.median(name)}) for name in jobs)
     return section
 
 
 def seconds_to_run(df: DataFrame) -> float:
     """Wall time of a job that reads all rows and stores none."""
-    began = time.perf_counter()
-    df.write.format("noop").mode("append").save()
-    return time.perf_counter() - began
+    return wall_seconds(df.write.format("noop").mode("append").save)
 
 
-def _operator_seconds(rows: int) -> float:
-    began = time.perf_counter()
-    trio.run(with_operator, identity, rows, CAPACITY, 5.0)
-    return time.perf_counter() - began
+def _first_row(spark: SparkSession, job: Callable[[DataFrame], DataFrame]) -> float:
+    spark.conf.set(BUFFER, next(SIZES))
+    return wall_seconds(job(spark.range(0, 1, 1, 1)).collect)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median
 from typing import TypeVar
 
-__all__ = ["Rounds", "alternate", "in_words", "measure"]
+import numpy as np
+
+__all__ = ["Rounds", "alternate", "in_words", "measure", "wall_seconds"]
 
 T = TypeVar("T")
 
@@ -42,11 +45,8 @@ class Rounds:
 
     def spread(self, name: str) -> tuple[float, float]:
         """The first and the third quartile of the ratios."""
-        ratios = self.ratios(name)
-        if len(ratios) == 1:
-            return ratios[0], ratios[0]
-        low, _, high = quantiles(ratios, n=4, method="inclusive")
-        return low, high
+        low, high = np.percentile(self.ratios(name), (25, 75))
+        return float(low), float(high)
 
 
 def measure(
@@ -77,6 +77,13 @@ def alternate(
                 found[name].append(result)
             on_step()
     return found
+
+
+def wall_seconds(function: Callable[[], object]) -> float:
+    """Wall time of a call."""
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
 
 
 def in_words(rounds: int) -> str:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from statistics import median
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from udfs import ordered_wait
 
-from ._enriching import BATCH
+from ._enriching import BATCH, BUFFER
 from ._report import Line, Section
-from ._rounds import alternate, in_words
+from ._rounds import in_words, measure
 from ._timer import sleep
 
 __all__ = ["two_operators"]
 
-BUFFER = "spark.sql.execution.pandas.udf.buffer.size"
 CAPACITY = 400  # of each operator
 SECONDS = 0.5  # of a call
 SETTINGS = {
@@ -41,8 +37,7 @@ def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], obj
     """The mean number of calls in flight from the first call to the end of the last one."""
     rows, rounds = (4_000, 1) if quick else (24_000, 3)
     contenders = {name: partial(_in_flight, spark, rows, settings) for name, settings in SETTINGS.items()}
-    found = alternate(contenders, rounds, on_step)
-    possible = 2 * CAPACITY
+    measured = measure(contenders, rounds, on_step)
     section = Section(
         f"Two operators in one plan: calls of {SECONDS:g} s, a capacity of {CAPACITY} each, {rows:,} rows in one task",
         f"calls in flight, on average from the first call to the end of the last one; {in_words(rounds)}. Spark "
@@ -51,30 +46,21 @@ def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], obj
         {"in flight": "{:.0f}", "of possible": "{:.0%}"},
         name="two operators",
     )
-    for name, numbers in found.items():
-        section.lines.append(Line(name, {"in flight": median(numbers), "of possible": median(numbers) / possible}))
+    for name in contenders:
+        in_flight = measured.median(name)
+        section.lines.append(Line(name, {"in flight": in_flight, "of possible": in_flight / (2 * CAPACITY)}))
     return section
 
 
 def _in_flight(spark: SparkSession, rows: int, settings: dict[str, int]) -> float:
-    with _set(spark, settings):
-        df = spark.range(0, rows, 1, 1)
-        for stage in ("first", "second"):
-            added = f"began_{stage} double, ended_{stage} double"
-            df = ordered_wait(df, call, added, inputs=["id"], timeout=60.0, capacity=CAPACITY)
-        calls: list[tuple[float, float]] = [(row[at], row[at + 1]) for row in df.collect() for at in (1, 3)]
-    span: float = max(ended for _, ended in calls) - min(began for began, _ in calls)
-    return sum(ended - began for began, ended in calls) / span
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: dict[str, Any]) -> Iterator[None]:
     for name in (BATCH, BUFFER):
         spark.conf.unset(name)
     for name, value in settings.items():
         spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in settings:
-            spark.conf.unset(name)
+    df = spark.range(0, rows, 1, 1)
+    for stage in ("first", "second"):
+        added = f"began_{stage} double, ended_{stage} double"
+        df = ordered_wait(df, call, added, inputs=["id"], timeout=60.0, capacity=CAPACITY)
+    calls: list[tuple[float, float]] = [(row[at], row[at + 1]) for row in df.collect() for at in (1, 3)]
+    span: float = max(ended for _, ended in calls) - min(began for began, _ in calls)
+    return sum(ended - began for began, ended in calls) / span
