@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,10 +17,8 @@ import httptools
 import trio
 
 from udfs.http import client
-from udfs.http_columns._call import HttpCall
-from udfs.http_columns._requests import HttpRequest
 
-__all__ = ["CLIENTS", "QUICK_CLIENTS", "Cost", "Workers", "is_installed"]
+__all__ = ["CLIENTS", "QUICK_CLIENTS", "Cost", "Workers"]
 
 Get = Callable[[str], Awaitable[Any]]
 
@@ -87,30 +84,6 @@ async def _json_of(http: Any, url: str) -> Any:
 async def _ours(workers: Workers) -> Cost:
     async with client(verify=workers.context or True) as http:
         return await _on_trio(workers, [partial(_json_of, http)] * workers.workers)
-
-
-async def _column(workers: Workers) -> Cost:
-    """The calls of an HTTP column, without Spark and the operator."""
-    call = HttpCall(
-        timeout=30.0,
-        headers=(),
-        retry_statuses=(503,),
-        rate=None,
-        cache=None,
-        max_body_bytes=10 * 1024 * 1024,
-        follow_redirects=False,
-        allowed_hosts=None,
-        only_public=False,
-    )
-
-    async def get(url: str) -> Any:
-        return json.loads((await call.invoke(HttpRequest("GET", url))).body)
-
-    await call.open()
-    try:
-        return await _on_trio(workers, [get] * workers.workers)
-    finally:
-        await call.close()
 
 
 async def _own_pool(module: str, workers: Workers) -> Cost:
@@ -179,30 +152,15 @@ async def _aiohttp(workers: Workers) -> Cost:
         return await workers.measured(together)
 
 
-def _trio(main: Callable[[Workers], Awaitable[Cost]], workers: Workers) -> Cost:
-    return trio.run(main, workers)
-
-
-def _asyncio(main: Callable[[Workers], Any], workers: Workers) -> Cost:
-    cost: Cost = asyncio.run(main(workers))
-    return cost
-
-
 # By name: the package, the function, and the divisor of its number of requests, since slow clients would otherwise
 # take most of the time.
 CLIENTS: dict[str, tuple[str, Callable[[Workers], Cost], int]] = {
-    "udfs.http.client": ("httpx", partial(_trio, _ours), 1),
-    "udfs.http_columns": ("pyspark", partial(_trio, _column), 1),
-    "aiohttp on asyncio": ("aiohttp", partial(_asyncio, _aiohttp), 1),
-    "bare Trio streams and httptools": ("httptools", partial(_trio, _bare), 1),
-    "httpx2, its own pool": ("httpx2", partial(_trio, partial(_own_pool, "httpx2")), 4),
-    "httpx, its own pool": ("httpx", partial(_trio, partial(_own_pool, "httpx")), 10),
+    "udfs.http.client": ("httpx", partial(trio.run, _ours), 1),
+    "aiohttp on asyncio": ("aiohttp", lambda workers: asyncio.run(_aiohttp(workers)), 1),
+    "bare Trio streams and httptools": ("httptools", partial(trio.run, _bare), 1),
+    "httpx2, its own pool": ("httpx2", partial(trio.run, partial(_own_pool, "httpx2")), 4),
+    "httpx, its own pool": ("httpx", partial(trio.run, partial(_own_pool, "httpx")), 10),
 }
 
-# Those that are fast enough for more than one comparison
+# Those that are fast enough for TLS, too
 QUICK_CLIENTS = ("udfs.http.client", "aiohttp on asyncio", "bare Trio streams and httptools")
-
-
-def is_installed(package: str) -> bool:
-    """Whether a peer is installed; peers are optional."""
-    return find_spec(package) is not None
