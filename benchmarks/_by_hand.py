@@ -8,16 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import BoundedSemaphore, Lock, Thread
+from threading import BoundedSemaphore, Thread
 
 import pandas as pd
 
-from ._gauge import Gauge
-
 __all__ = [
     "CAPACITY",
-    "GAUGE",
-    "SEEN_BITS",
     "TIMEOUT",
     "Latency",
     "blocking_call",
@@ -29,55 +25,27 @@ __all__ = [
 
 CAPACITY = 100
 TIMEOUT = 5.0
-SEEN_BITS = 20
 
 Latency = Callable[[int], float]
 Frames = Iterator[pd.DataFrame]
 
 
-class SharedGauge(Gauge):
-    """A gauge for many threads, which encodes its state in one number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = Lock()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            super().__enter__()
-
-    def __exit__(self, *details: object) -> None:
-        with self._lock:
-            super().__exit__(*details)
-
-    def seen(self) -> int:
-        """The number of calls so far and of those in flight, in the two halves of one number."""
-        return self.calls << SEEN_BITS | self.running
-
-
-GAUGE = SharedGauge()  # of this process: the driver or a worker
-
-
 def blocking_call(seconds_of: Latency, number: int) -> int:
-    """A call that blocks its thread, without a timeout. Returns the state of the gauge."""
-    with GAUGE:
-        seen = GAUGE.seen()
-        time.sleep(seconds_of(number))
-        return seen
+    """A call that blocks its thread, without a timeout."""
+    time.sleep(seconds_of(number))
+    return number
 
 
 async def _call(seconds_of: Latency, number: int) -> int:
     async with asyncio.timeout(TIMEOUT):
-        with GAUGE:
-            seen = GAUGE.seen()
-            await asyncio.sleep(seconds_of(number))
-            return seen
+        await asyncio.sleep(seconds_of(number))
+        return number
 
 
 def gathered(seconds_of: Latency, frames: Frames) -> Frames:
     """The usual code by hand: one `asyncio.gather` for each Arrow batch."""
     for frame in frames:
-        yield frame.assign(seen=asyncio.run(_gather(seconds_of, frame["id"])))
+        yield frame.assign(answer=asyncio.run(_gather(seconds_of, frame["id"])))
 
 
 async def _gather(seconds_of: Latency, numbers: Iterable[int]) -> list[int]:
@@ -94,7 +62,7 @@ def pooled(seconds_of: Latency, frames: Frames) -> Frames:
     """The other usual code by hand: a thread pool, one frame at a time."""
     with ThreadPoolExecutor(CAPACITY) as pool:
         for frame in frames:
-            yield frame.assign(seen=list(pool.map(partial(blocking_call, seconds_of), frame["id"])))
+            yield frame.assign(answer=list(pool.map(partial(blocking_call, seconds_of), frame["id"])))
 
 
 def sliding_loop(seconds_of: Latency, frames: Frames) -> Frames:
@@ -164,4 +132,4 @@ def _in_order(frames: Frames, begin: Callable[[Iterable[int]], Future[list[int]]
 
 
 def _finished(frame: pd.DataFrame, results: Future[list[int]]) -> pd.DataFrame:
-    return frame.assign(seen=results.result())
+    return frame.assign(answer=results.result())

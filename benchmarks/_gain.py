@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,32 +14,20 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 from udfs import async_pandas_udf, unordered_wait
 
-from ._by_hand import (
-    CAPACITY,
-    GAUGE,
-    SEEN_BITS,
-    TIMEOUT,
-    Latency,
-    blocking_call,
-    gathered,
-    pooled,
-    sliding_loop,
-    sliding_threads,
-)
+from ._by_hand import CAPACITY, TIMEOUT, Latency, blocking_call, gathered, pooled, sliding_loop, sliding_threads
 from ._enriching import BATCH, seconds_to_run
 from ._latencies import seconds_of, steady_seconds_of
 from ._loops import worker_loop
 from ._report import Line, Section
-from ._rounds import in_words, measure
+from ._rounds import in_words, measure, wall_seconds
 from ._timer import sleep
 
 __all__ = ["gain", "greedy_seconds"]
 
 SIZES = {"gain": (100, 1_000, 10_000), "steady": (100, 1_000)}  # of Arrow batches, by workload
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
-FEW = 10 * CAPACITY  # upper limit of rows in the run that counts the calls
-ADDED = "seen long"
-FLOOR = "bare worker loop, without Spark"
+WARM_UP = 10 * CAPACITY  # rows
+ADDED = "answer long"
 
 Enrich = Callable[[DataFrame], DataFrame]
 
@@ -73,15 +60,13 @@ def greedy_seconds(rows: int, seconds_of: Latency, capacity: int = CAPACITY) -> 
 
 
 async def call(seconds_of: Latency, number: int) -> int:
-    """A call with a latency. Returns the state of the gauge, so that calls can be counted."""
-    with GAUGE:
-        seen = GAUGE.seen()
-        await sleep(seconds_of(number))
-        return seen
+    """A call with a latency."""
+    await sleep(seconds_of(number))
+    return number
 
 
 def gain(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """A table for each workload and size of Arrow batches: wall time, share of perfect scheduling, calls in flight."""
+    """A table for each workload and size of Arrow batches: wall time, and share of perfect scheduling."""
     cases = [(each, size) for each in WORKLOADS for size in SIZES[each.name]]
     return [_measured(spark, each, size, quick=quick, on_step=on_step) for each, size in cases]
 
@@ -94,42 +79,31 @@ def _measured(
         rounds = 1  # a round takes seven minutes: each of the barriers waits for a straggler
     spark.conf.set(BATCH, size)
     spark.conf.set(CONCURRENCY, CAPACITY)
-    contenders = _contenders(workload.seconds_of)
-    jobs: dict[str, Callable[[], float]] = {}
-    counts = {}
-    for name, enrich in contenders.items():
+    jobs = {}
+    for name, enrich in _contenders(workload.seconds_of).items():
+        seconds_to_run(enrich(_numbers(spark, WARM_UP)))
         jobs[name] = partial(seconds_to_run, enrich(_numbers(spark, rows)))
-        counts[name] = _counted(enrich(_numbers(spark, FEW)))  # also the warm-up
-    jobs[FLOOR] = partial(_without_spark, workload.seconds_of, rows)
-    counts[FLOOR] = _counted_without_spark(workload.seconds_of, FEW)
+    loop = partial(trio.run, worker_loop, partial(call, workload.seconds_of), rows, CAPACITY, TIMEOUT)
+    jobs["bare worker loop, without Spark"] = partial(wall_seconds, loop)
     measured = measure(jobs, rounds, on_step, warm_up=False)
     section = Section(
         f"{workload.title}: calls in Spark, Arrow batches of {size:,} rows",
         f"{workload.notes}, capacity {CAPACITY}, one task, {rows:,} rows; wall time, {in_words(rounds)}. "
         "Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` "
-        "and `to` are the worst and the best round. Calls and their peak are counted in a separate run of "
-        f"{FEW:,} rows. The threads have no timeout",
-        {
-            "seconds": "{:.2f}",
-            "of perfect": "{:.1%}",
-            "from": "{:.1%}",
-            "to": "{:.1%}",
-            "calls for each row": "{:.2f}",
-        },
+        "and `to` are the worst and the best round. The threads have no timeout",
+        {"seconds": "{:.2f}", "of perfect": "{:.1%}", "from": "{:.1%}", "to": "{:.1%}"},
         name=f"{workload.name} {size}",
     )
     perfect = greedy_seconds(rows, workload.seconds_of)
     for name, times in measured.numbers.items():
-        seconds, (calls, peak) = measured.median(name), counts[name]
-        values: dict[str, float | None] = {
-            "rows": rows,
+        seconds = measured.median(name)
+        values = {
             "seconds": seconds,
             "of perfect": perfect / seconds,
             "from": perfect / max(times),
             "to": perfect / min(times),
-            "calls for each row": calls / FEW,
         }
-        section.lines.append(Line(name, values, peak))
+        section.lines.append(Line(name, values))
     return section
 
 
@@ -149,30 +123,10 @@ def _contenders(seconds_of: Latency) -> dict[str, Enrich]:
     }
     return {
         "unordered_wait": lambda df: unordered_wait(df, ours, ADDED, inputs=["id"], timeout=TIMEOUT, capacity=CAPACITY),
-        "async_pandas_udf": lambda df: df.withColumn("seen", column("id")),
-        "Spark's concurrency.level": lambda df: df.withColumn("seen", level("id")),
+        "async_pandas_udf": lambda df: df.withColumn("answer", column("id")),
+        "Spark's concurrency.level": lambda df: df.withColumn("answer", level("id")),
     } | {name: partial(_in_pandas, partial(each, seconds_of)) for name, each in by_hand.items()}
 
 
 def _in_pandas(function: Any, df: DataFrame) -> DataFrame:
     return df.mapInPandas(function, f"id long, {ADDED}")
-
-
-def _without_spark(seconds_of: Latency, rows: int) -> float:
-    """Seconds that the bare worker loop takes on the same clock."""
-    began = time.perf_counter()
-    trio.run(worker_loop, partial(call, seconds_of), rows, CAPACITY, TIMEOUT)
-    return time.perf_counter() - began
-
-
-def _counted_without_spark(seconds_of: Latency, rows: int) -> tuple[int, int]:
-    before = GAUGE.calls
-    _without_spark(seconds_of, rows)
-    return GAUGE.calls - before, GAUGE.peak
-
-
-def _counted(df: DataFrame) -> tuple[int, int]:
-    """The number of calls, and the peak in flight."""
-    calls, running = F.shiftright("seen", SEEN_BITS), F.col("seen").bitwiseAND((1 << SEEN_BITS) - 1)
-    counted: Any = df.agg(F.max(calls) - F.min(calls) + 1, F.max(running)).first()
-    return int(counted[0]), int(counted[1])

@@ -43,13 +43,6 @@ def test_every_number_of_a_page_is_that_of_the_report(of_the_pages: Report) -> N
     assert [str(page) for page, text in texts.items() if filled(text, of_the_pages) != text] == []
 
 
-@pytest.mark.parametrize("name", ["gain 100", "gain 1000", "gain 10000", "steady 100", "steady 1000"])
-def test_every_contender_in_spark_makes_the_same_number_of_calls(name: str, of_the_pages: Report) -> None:
-    section = of_the_pages.section(name)
-    assert section is not None
-    assert len({line.values["rows"] for line in section.lines}) == 1
-
-
 def test_the_benchmark_page_is_that_of_the_report(of_the_pages: Report) -> None:
     drawn = {PLACES[name]: f"![{caption}](benchmarks-{name}.svg)" for name, caption in CAPTIONS.items()}
     page = (DOCS / "design" / "benchmarks.md").read_text(encoding="utf-8")
