@@ -18,6 +18,6 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #     _year                                 the main job: wall time, and CPU time by process
 #     _gain  _by_hand                       Spark: calls with latencies, compared with code by hand
 #     _micro_batches                        Spark: streams
-#     peers/  _loops  _contenders           alternatives in this process
+#     _peers  _loops  _contenders           alternatives in this process
 #     _rounds  _report                      measurement and report
 #     _backends  _gauge  _latencies         event loops, counters and latencies of the calls

@@ -1,13 +1,13 @@
-"""Trio and asyncio as backends, and for Trio a clock that jumps to the next deadline."""
+"""Trio and asyncio as event loops of the contenders."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 import trio
+from trio.testing import MockClock
 
 from . import _timer
 
@@ -16,58 +16,25 @@ __all__ = ["ASYNCIO", "TRIO", "Backend"]
 Async = Callable[..., Awaitable[Any]]
 
 
-class Backend(Protocol):
-    """The event loop of a contender."""
+class OnTrio:
+    """Trio."""
 
-    def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
-        """Run to the end; with `is_virtual`, on Trio, on a clock that jumps whenever every task is waiting."""
-
-    async def checkpoint(self, _: int) -> None:
-        """A call of exactly one checkpoint."""
-
-    @property
-    def sleep(self) -> Async:
-        """Sleep for some seconds, as the latency of a service."""
-
-    def time(self) -> float:
-        """The current time of the clock, in seconds."""
-
-    async def limited(self, function: Async, *arguments: Any) -> None:
-        """Run until the function ends or its time is over. Its last argument is a callable that sets that time."""
-
-
-class JumpingClock(trio.abc.Clock):
-    """Jumps to the next deadline as soon as no task can run; faster than `trio.testing.MockClock`."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def start_clock(self) -> None:
-        """Do nothing."""
-
-    def current_time(self) -> float:
-        return self.now
-
-    def deadline_to_sleep_time(self, deadline: float) -> float:
-        if deadline == math.inf:
-            return math.inf  # wait for an event from outside
-        self.now = max(self.now, deadline)
-        return 0.0
-
-
-class _OnTrio:
     sleep = staticmethod(_timer.sleep)
 
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
-        trio.run(function, *arguments, clock=JumpingClock() if is_virtual else None)
+        """Run to the end; with `is_virtual`, on a clock that jumps whenever every task is waiting."""
+        trio.run(function, *arguments, clock=MockClock(autojump_threshold=0) if is_virtual else None)
 
     async def checkpoint(self, _: int) -> None:
+        """A call of exactly one checkpoint."""
         await trio.lowlevel.checkpoint()
 
     def time(self) -> float:
+        """The current time of the clock, in seconds."""
         return trio.current_time()
 
     async def limited(self, function: Async, *arguments: Any) -> None:
+        """Run until the function ends or its time is over. Its last argument is a callable that sets that time."""
         with trio.CancelScope() as scope:
 
             def stop_at(when: float) -> None:
@@ -76,7 +43,9 @@ class _OnTrio:
             await function(*arguments, stop_at)
 
 
-class _OnAsyncio:
+class OnAsyncio:
+    """asyncio, with the methods of `OnTrio`."""
+
     def run(self, function: Async, *arguments: Any, is_virtual: bool = False) -> None:
         assert not is_virtual
         asyncio.run(_awaited(function, *arguments))
@@ -107,5 +76,5 @@ def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
     """Ignore errors of tasks that a stopped peer has left behind."""
 
 
-TRIO: Backend = _OnTrio()
-ASYNCIO: Backend = _OnAsyncio()
+Backend = OnTrio | OnAsyncio
+TRIO, ASYNCIO = OnTrio(), OnAsyncio()

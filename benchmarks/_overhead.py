@@ -12,9 +12,9 @@ from trio_asyncio_io import FixedDelay, Observer
 from ._contenders import FLOOR, NOTHING, Call, Contender, ours, with_operator
 from ._gauge import Gauge
 from ._loops import task_per_element
+from ._peers import PEERS
 from ._report import Line, Section
 from ._rounds import Rounds, in_words, measure
-from .peers import PEERS
 
 __all__ = [
     "CAPACITY",

@@ -10,10 +10,10 @@ from statistics import median
 from ._contenders import FLOOR, Contender, ours
 from ._latencies import mean_latency
 from ._overhead import ORDERED, UNORDERED
+from ._peers import PEERS
 from ._report import Line, Section
 from ._rounds import alternate, in_words
 from ._window import WARM_SECONDS, Rate, rate
-from .peers import PEERS
 
 __all__ = ["throughput"]
 
