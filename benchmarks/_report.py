@@ -13,11 +13,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["RECORDED", "Line", "Report", "Section"]
+__all__ = ["Line", "Report", "Section", "machine"]
 
 PEAK = "peak in flight"
-RECORDED = "engines"  # the part that is not run any more
-ENGINES = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
+# Contenders that are not measured any more: their lines are kept
+RECORDED = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
+RECORDED += ("AIMD", "client-side throttling", "Gradient2", "failsafe-go")
 PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
 
 
@@ -92,7 +93,8 @@ class Section:
         return "" if value is None else form.format(value)
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
+    """The machine and the versions."""
     return {
         "python": platform.python_version(),
         "system": platform.system(),
@@ -121,26 +123,26 @@ class Report:
 
     is_quick: bool
     sections: list[Section] = field(default_factory=list)
-    machine: dict[str, Any] = field(default_factory=_machine)
+    machine: dict[str, Any] = field(default_factory=dict)
 
     def section(self, name: str) -> Section | None:
         """The section of this name, if it was measured."""
         return next((section for section in self.sections if section.name == name), None)
 
     def put(self, part: str, sections: list[Section]) -> None:
-        """Append the tables of a part, replacing its earlier ones."""
-        self.sections[:] = [section for section in self.sections if section.part != part]
-        self.sections.extend(replace(section, part=part) for section in sections)
-
-    def keep_recorded(self, recorded: Report) -> None:
-        """Keep the tables and lines that are not measured any more."""
-        for section in recorded.sections:
-            measured = self.section(section.name)
-            if measured is None and section.part == RECORDED:
-                self.sections.append(section)
-            elif measured is not None:
-                lines = [line for line in section.lines if line.name.startswith(ENGINES)]
-                measured.lines.extend(line for line in lines if measured.line(line.name) is None)
+        """Put the tables of a part in place of its earlier ones, with the lines that are not measured any more."""
+        names = {section.name for section in sections}
+        for section in sections:
+            before = self.section(section.name)
+            if before is not None:
+                section.lines.extend(line for line in before.lines if line.name.startswith(RECORDED))
+                section.series.update(
+                    {name: points for name, points in before.series.items() if name.startswith(RECORDED)}
+                )
+        earlier = [section for section in self.sections if section.part == part or section.name in names]
+        place = self.sections.index(earlier[0]) if earlier else len(self.sections)
+        others = [section for section in self.sections if section not in earlier]
+        self.sections[:] = [*others[:place], *(replace(each, part=part) for each in sections), *others[place:]]
 
     def write(self, path: Path) -> None:
         """Write it as JSON, with one line for each line of a table and for each series."""

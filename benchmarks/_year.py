@@ -27,7 +27,7 @@ SERVICE, DRIVER = "the service", "the driver"
 KINDS = (LOOP, SPARKS_THREAD, EXECUTOR, COMPILER, JVM, SERVICE, DRIVER)
 
 
-def year(*, quick: bool, on_step: Callable[[], object]) -> Section:
+def year(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """Run the command of README, and read the CPU time of its threads while it runs. Linux only."""
     flights, options = (FLIGHTS_OF_JANUARY, []) if quick else (FLIGHTS, ["--full"])
     seconds, counts = _run([sys.executable, "-m", "udfs.demo", *options])
@@ -42,7 +42,7 @@ def year(*, quick: bool, on_step: Callable[[], object]) -> Section:
     )
     for kind in KINDS:
         section.lines.append(Line(kind, {"CPU seconds": counts[kind], "μs/flight": counts[kind] / flights * 1e6}))
-    return section
+    return [section]
 
 
 def _run(command: list[str]) -> tuple[float, Counter[str]]:

@@ -92,7 +92,11 @@ class Experiment:
             if result.points and self.y_label:
                 series[name] = result.points
             on_step()
-        return Section(self.title, self.setting, self.formats, lines, self.name, "resilience", series)
+        return Section(self.title, self.setting, self.formats, lines, self.name, series=series)
+
+    def sections(self, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
+        """Run all contenders, as a part of the command line."""
+        return [self.run(quick=quick, on_step=on_step)]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -34,26 +35,28 @@ def test_a_report_survives_writing_and_reading(report: Report, tmp_path: Path) -
     assert Report.read(path) == report
 
 
-def test_a_part_that_is_measured_again_replaces_its_tables(report: Report) -> None:
+def test_a_part_that_is_measured_again_replaces_its_tables_in_their_place(report: Report) -> None:
     one, two = report.sections
     report.sections.clear()
     report.put("operator", [one])
     report.put("scale", [two])
-    report.put("operator", [two, one])
+    report.put("operator", [replace(one, name="new"), one])
     assert [(section.part, section.name) for section in report.sections] == [
-        ("scale", "cancellation"),
-        ("operator", "cancellation"),
+        ("operator", "new"),
         ("operator", "overhead"),
+        ("scale", "cancellation"),
     ]
 
 
 def test_tables_and_lines_that_are_not_measured_any_more_are_kept() -> None:
     ours, gone, flink = Line("ordered", {}), Line("an old contender", {}), Line("Flink, in Java, ordered", {})
     engines = Section("Engines", "", {}, [Line("PyFlink", {})], "engines", "engines")
-    recorded = Report(False, [engines, Section("", "", {}, [ours, gone, flink], "throughput 100", "latency")])
-    report = Report(False, [Section("", "", {}, [ours], "throughput 100", "latency")])
-    report.keep_recorded(recorded)
-    report.keep_recorded(recorded)
-    assert report.section("engines") == engines
-    assert report.sections[0].lines == [ours, flink]
+    points = [(0.0, 1.0)]
+    old = Section("", "", {}, [ours, gone, flink], "far", "latency", {"ordered": points, "AIMD": points})
+    report = Report(False, [engines, old])
+    for _ in range(2):
+        report.put("latency", [Section("", "", {}, [ours], "far", series={"ordered": []})])
+    assert report.sections[0] == engines
+    assert report.sections[1].lines == [ours, flink]
+    assert report.sections[1].series == {"ordered": [], "AIMD": points}
     assert len(report.sections) == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks._report import Line, Report, Section
-from benchmarks.resilience._command import keep_others, main
+from benchmarks.resilience._command import main
 from benchmarks.resilience._costs import lines_in_gates
 from benchmarks.resilience._experiment import Criterion, Experiment
 from benchmarks.resilience._experiments import EXPERIMENTS
@@ -48,7 +48,7 @@ def test_a_page_can_be_written_from_the_file_alone(tmp_path: Path) -> None:
 def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["nothing"])
-    assert "no such experiment: nothing (experiments: rate, many," in capsys.readouterr().err
+    assert "no such part: nothing (parts: rate, many," in capsys.readouterr().err
 
 
 def test_the_page_has_every_experiment_and_only_numbers_of_the_file() -> None:
@@ -114,14 +114,3 @@ def test_a_report_has_one_line_for_each_line_of_a_table_and_for_each_series(tmp_
     assert '"ours": [[0.0, 1.0], [1.0, 2.0]]\n' in text
     assert sum('"values"' in line for line in text.splitlines()) == 2
     assert Report.read(tmp_path / "report.json") == report
-
-
-def test_lines_of_algorithms_that_are_not_run_any_more_are_kept() -> None:
-    ours, theirs, old = (
-        Line(name, {"share": share}) for name, share in (("ours", 0.9), ("theirs", 0.8), ("ours", 0.7))
-    )
-    recorded = Section("", "", {}, [old, theirs], "far", series={"ours": [(0.0, 0.7)], "theirs": [(0.0, 0.8)]})
-    section = Section("", "", {}, [ours], "far", series={"ours": [(0.0, 0.9)]})
-    keep_others(section, Report(is_quick=False, sections=[recorded]))
-    assert section.lines == [ours, theirs]
-    assert section.series == {"ours": [(0.0, 0.9)], "theirs": [(0.0, 0.8)]}
