@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from . import _capacities, _costs, _counted, _held_out, _limits, _outages, _rates, _sources, _weights
+from . import _capacities, _held_out, _outages, _rates, _weights
 from ._experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for module in (_rates, _counted, _limits, _weights, _capacities, _held_out, _outages, _sources, _costs)
+    for module in (_rates, _weights, _capacities, _held_out, _outages)
     for experiment in module.EXPERIMENTS
 }

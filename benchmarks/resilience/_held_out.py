@@ -8,18 +8,15 @@ from math import exp, log
 from random import Random
 from statistics import fmean
 
-from trio_asyncio_io.gates import AdaptiveRate
-
-from ._counted import measure
 from ._experiment import Criterion, Experiment, Result
-from ._gates import BACKOFF, Gates, each, none
+from ._rates import PERCENT, RATIO, contenders, measure
+from ._run import Gates
 from ._services import FixedWindowService, LimitedService, RateCappedService, SlidingWindowService
 
 __all__ = ["EXPERIMENTS"]
 
 SEED = 20_260_701  # drawn after all parameters were fixed
 CASES = 24
-PERCENT, RATIO = "{:.1%}", "{:.3f}"
 MEAN, LEAST, REFUSED, MOST = "mean share", "least share", "mean refused", "most refused"
 
 
@@ -64,9 +61,6 @@ EXPERIMENTS = [
         "",
         {MEAN: PERCENT, LEAST: PERCENT, REFUSED: RATIO, MOST: RATIO},
         [Criterion(MEAN, minimum=0.93), Criterion(LEAST, minimum=0.85), Criterion(REFUSED, maximum=0.05)],
-        {
-            "AdaptiveRate": partial(_rates, each(AdaptiveRate)),
-            BACKOFF: partial(_rates, none),
-        },
+        contenders(_rates),
     ),
 ]

@@ -15,8 +15,7 @@ from trio_asyncio_io.gates import CircuitBreaker, Gate
 
 from ._counting import between, per_second
 from ._experiment import Criterion, Experiment, Points, Result
-from ._gates import BACKOFF
-from ._run import Function, ReproducibleBackoff, reproducible
+from ._run import BACKOFF, Function, ReproducibleBackoff, reproducible
 from ._services import StatusError
 
 __all__ = ["EXPERIMENTS"]

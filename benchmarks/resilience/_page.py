@@ -29,7 +29,7 @@ OTHERS = """
 
 The last four were written anew from their publications, in `benchmarks/resilience/rivals` of commit b263e386, and run
 in front of the same services. That code is deleted, and `resilience.json` keeps the numbers: take them as orders of
-magnitude. It also has those of nine more experiments, which commit 8f0d8521 runs.
+magnitude. It also has those of more experiments, which commit 8f0d8521 runs.
 """
 # By the name of their lines
 ALGORITHMS = {

@@ -19,10 +19,33 @@ from trio_asyncio_io.gates import Gate
 
 from ._services import StatusError
 
-__all__ = ["Function", "GatesOfTask", "ReproducibleBackoff", "reproducible", "simulate"]
+__all__ = [
+    "BACKOFF",
+    "Function",
+    "Gates",
+    "GatesOfTask",
+    "ReproducibleBackoff",
+    "each",
+    "none",
+    "reproducible",
+    "simulate",
+]
 
 Function = Callable[[Any], Awaitable[Any]]
 GatesOfTask = Gate | Sequence[Gate] | None
+Gates = Callable[[int], Sequence[GatesOfTask]]  # makes those of so many tasks
+
+BACKOFF = "backoff only"  # the contender without a gate
+
+
+def each(make: Callable[[], GatesOfTask]) -> Gates:
+    """Gates of its own for each task."""
+    return lambda tasks: [make() for _ in range(tasks)]
+
+
+def none(tasks: int) -> list[GatesOfTask]:
+    """No gates."""
+    return [None] * tasks
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import trio
 from trio.testing import MockClock
 
 from benchmarks.resilience._capacities import measure_knee
-from benchmarks.resilience._counted import measure
+from benchmarks.resilience._rates import measure
 from benchmarks.resilience._run import GatesOfTask, simulate
 from benchmarks.resilience._services import (
     FixedWindowService,

@@ -1,0 +1,60 @@
+"""The lines of Python that an element executes in the modules of gates."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import trio
+
+import trio_asyncio_io
+from trio_asyncio_io import ordered_wait
+from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Gate, RateLimit
+
+PACKAGE = Path(trio_asyncio_io.__path__[0])
+# What an operator's gates consist of. The options and the ledger also know of gates, and are needed without
+MODULES = tuple(str(PACKAGE / module) for module in ("gates", "_gates.py", "_core/gate.py"))
+
+
+def lines_in_gates(gate: Callable[[], Gate | None], elements: int = 1_000) -> float:
+    lines = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        return count if frame.f_code.co_filename.startswith(MODULES) else None
+
+    def count(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    async def call(value: int) -> int:
+        await trio.lowlevel.checkpoint()
+        return value
+
+    async def run() -> None:
+        async with ordered_wait(range(elements), call, capacity=100, timeout=5.0, gate=gate()) as results:
+            async for _ in results:
+                pass
+
+    gc.collect()  # otherwise, what earlier operators left could be finalized meanwhile, and be counted
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        trio.run(run)
+    finally:
+        sys.settrace(before)
+    return lines / elements
+
+
+@pytest.mark.slow
+def test_an_element_passes_no_line_of_the_gates_if_there_are_none_and_few_if_they_are_idle() -> None:
+    at_start = lines_in_gates(lambda: None)
+    assert at_start < 0.01  # a gate of another test may be collected meanwhile
+    assert at_start < lines_in_gates(AdaptiveRate) < 1
+    assert at_start < lines_in_gates(CircuitBreaker) < 1
+    assert lines_in_gates(lambda: RateLimit(1e9)) > 1
