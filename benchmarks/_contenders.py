@@ -66,8 +66,4 @@ def ours(name: str, **options: Any) -> Contender:
     return Contender(name, partial(with_operator, **options))
 
 
-async def _bare(call: Call, elements: int, capacity: int, seconds: float, _: Received) -> None:
-    await worker_loop(call, elements, capacity, seconds)
-
-
-FLOOR = Contender("bare worker loop", _bare, has_stream=False)
+FLOOR = Contender("bare worker loop", worker_loop, has_stream=False)

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ._picture import FLOOR, INK, MUTED, OTHERS, OURS, SERIES, picture
-from ._report import Line, Report
+from ._report import Report
 
-__all__ = ["FIGURES", "draw"]
+__all__ = ["FIGURES", "Figure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the page.
+
+    Attributes:
+        name: The end of the name of its file.
+        section: The name of the section that shows it. Without it, there is no figure.
+        caption: What it shows.
+        draw: Writes it to a path. Raises an `ImportError` if matplotlib is missing.
+    """
+
+    name: str
+    section: str
+    caption: str
+    draw: Callable[[Report, Path], None]
+
+    def image(self, path: Path) -> str:
+        """The Markdown that shows the figure in a page."""
+        return f"![{self.caption}]({self.path(path).name})"
+
+    def path(self, page: Path) -> Path:
+        """The file of the figure, in the folder of its page."""
+        return page.with_name(f"{page.stem}-{self.name}.svg")
+
 
 MEANINGS = {"this project": OURS, "others": OTHERS, "lower bound, on bare Trio": FLOOR}
 OUR_NAMES = ("ordered", "unordered", "keyed")
 FLOOR_NAME = "bare worker loop"
-
-
-def draw(report: Report, name: str, path: Path) -> bool:
-    """Draw a figure. Returns False if the report lacks its numbers.
-
-    Raises:
-        ImportError: matplotlib is missing.
-    """
-    return FIGURES[name](report, path)
 
 
 def _colour(name: str) -> str:
@@ -32,45 +50,28 @@ def _colour(name: str) -> str:
     return OURS if what in OUR_NAMES else OTHERS
 
 
-def _measured(report: Report, sections: tuple[str, ...], column: str) -> list[Line]:
-    """The lines with a number above 0 in the column; only the first of each name."""
-    found: dict[str, Line] = {}
-    for name in sections:
-        section = report.section(name)
+def _overhead(report: Report, path: Path) -> None:
+    ratios: dict[str, tuple[float, float, float]] = {}  # the median and the quartiles
+    for section in (report.section("overhead"), report.section("engines")):
         for line in section.lines if section else ():
-            if (line.values.get(column) or 0) > 0:
-                found.setdefault(line.name, line)
-    return list(found.values())
-
-
-def _number(line: Line, column: str) -> float:
-    number = line.values[column]
-    assert number is not None
-    return number
-
-
-def _overhead(report: Report, path: Path) -> bool:
-    lines = _measured(report, ("overhead", "engines"), "ratio")
-    lines.sort(key=lambda line: -_number(line, "ratio"))
-    if not lines:
-        return False
+            if ratio := line.values.get("ratio"):
+                ratios.setdefault(line.name, (ratio, line.values.get("from") or ratio, line.values.get("to") or ratio))
+    ordered = sorted(ratios.items(), key=lambda item: -item[1][0])
     title = "Cost of an element, as a multiple of a bare loop of Trio workers: less is better"
-    with picture(path, title, 1.2 + 0.24 * len(lines)) as axes:
-        for place, line in enumerate(lines):
-            ratio, colour = _number(line, "ratio"), _colour(line.name)
-            low, high = line.values.get("from") or ratio, line.values.get("to") or ratio
+    with picture(path, title, 1.2 + 0.24 * len(ordered)) as axes:
+        for place, (name, (ratio, low, high)) in enumerate(ordered):
+            colour = _colour(name)
             axes.plot([low, high], [place, place], color=colour, linewidth=2, alpha=0.6, solid_capstyle="round")
             axes.plot([ratio], [place], "o", color=colour, markersize=6)
             text = f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
             axes.annotate(text, (high, place), xytext=(7, 0), textcoords="offset points", va="center")
         axes.axvline(1.0, color=MUTED, linewidth=0.8, zorder=0)
-        axes.set_yticks(range(len(lines)), [line.name for line in lines])
+        axes.set_yticks(range(len(ordered)), [name for name, _ in ordered])
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.margins(x=0.1)
         axes.set_xlabel("log scale, median and quartiles; CPU time, wall time of other processes")
         _legend(axes, loc="upper right")
-    return True
 
 
 def _legend(axes: Any, **where: Any) -> None:
@@ -80,11 +81,9 @@ def _legend(axes: Any, **where: Any) -> None:
     axes.legend(handles=handles, frameon=False, **where)
 
 
-def _spark(report: Report, path: Path) -> bool:
+def _spark(report: Report, path: Path) -> None:
     sections = [(size, report.section(f"gain {size}")) for size in (100, 1_000, 10_000)]
     tables = [(size, section) for size, section in sections if section is not None]
-    if not tables:
-        return False
     names = [line.name for line in tables[0][1].lines]
     height = 0.8 / len(names)
     title = "Calls in Spark: without a barrier at the end of a batch, its size does not matter"
@@ -104,13 +103,11 @@ def _spark(report: Report, path: Path) -> bool:
         axes.set_ylabel("% of perfect scheduling")
         axes.set_ylim(0, 115)
         axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.1))
-    return True
 
 
-def _streaming(report: Report, path: Path) -> bool:
+def _streaming(report: Report, path: Path) -> None:
     section = report.section("streaming")
-    if section is None or not section.series:
-        return False
+    assert section is not None
     with picture(
         path, "Each box is a micro-batch of 200 calls: stragglers hold it up, or are carried over", 2.0
     ) as axes:
@@ -125,11 +122,15 @@ def _streaming(report: Report, path: Path) -> bool:
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("seconds since the first micro-batch")
-    return True
 
 
-FIGURES: dict[str, Callable[[Report, Path], bool]] = {
-    "overhead": _overhead,
-    "spark": _spark,
-    "streaming": _streaming,
-}
+FIGURES = (
+    Figure("overhead", "overhead", "Cost of an element by contender, as a multiple of the bare worker loop", _overhead),
+    Figure("spark", "gain 100", "Share of perfect scheduling in Spark, by the size of Arrow batches", _spark),
+    Figure(
+        "streaming",
+        "streaming",
+        "Micro-batches over time, with and without a carry-over: one straggler need not hold up the others",
+        _streaming,
+    ),
+)

@@ -12,7 +12,7 @@ __all__ = ["task_per_element", "worker_loop"]
 Call = Callable[[int], Awaitable[Any]]
 
 
-async def worker_loop(call: Call, elements: int, capacity: int, seconds: float) -> None:
+async def worker_loop(call: Call, elements: int, capacity: int, seconds: float, _: object = None) -> None:
     """Long-lived workers that each reuse one cancel scope: the lower bound of the cost."""
     numbers = iter(range(elements))
 
@@ -27,7 +27,7 @@ async def worker_loop(call: Call, elements: int, capacity: int, seconds: float) 
             nursery.start_soon(work)
 
 
-async def task_per_element(call: Call, elements: int, capacity: int, seconds: float) -> None:
+async def task_per_element(call: Call, elements: int, capacity: int, seconds: float, _: object = None) -> None:
     """A task for each element, with a cancel scope of its own."""
     slots = trio.Semaphore(capacity)
 

@@ -86,11 +86,7 @@ def _with_checkpoint() -> Iterable[Contender]:
     yield from (FLOOR, ORDERED, UNORDERED)
     yield ours("keyed, a key for each", mode="keyed", key=lambda number: number)
     yield ours("keyed, 100 keys", mode="keyed", key=lambda number: number % 100)
-
-    async def loop(call: Call, elements: int, capacity: int, seconds: float, _: object) -> None:
-        await task_per_element(call, elements, capacity, seconds)
-
-    yield Contender("task and scope for each", loop, has_stream=False)
+    yield Contender("task and scope for each", task_per_element, has_stream=False)
     yield from PEERS
 
 

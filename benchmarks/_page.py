@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ._figures import FIGURES, draw
+from ._figures import FIGURES
 from ._report import Report
 
 __all__ = ["table", "text_of", "write_page"]
@@ -36,18 +36,6 @@ QUICK = (
     "\n**This was a quick run**: few and short rounds, only to check that everything works. Its figures are rough.\n"
 )
 
-CAPTIONS = {
-    "overhead": "Cost of an element by contender, as a multiple of the bare worker loop",
-    "spark": "Share of perfect scheduling in Spark, by the size of Arrow batches",
-    "streaming": "Micro-batches over time, with and without a carry-over: one straggler need not hold up the others",
-}
-# The section that shows each figure
-PLACES = {
-    "overhead": "overhead",
-    "spark": "gain 100",
-    "streaming": "streaming",
-}
-
 
 def write_page(report: Report, path: Path) -> None:
     """Write the page, and its figures as `<stem>-<figure>.svg` in the same folder.
@@ -55,20 +43,18 @@ def write_page(report: Report, path: Path) -> None:
     Raises:
         ImportError: matplotlib is missing.
     """
-    drawn = {}
-    for name in FIGURES:
-        picture = path.with_name(f"{path.stem}-{name}.svg")
-        if draw(report, name, picture):
-            drawn[PLACES[name]] = f"![{CAPTIONS[name]}]({picture.name})"
-    path.write_text(text_of(report, drawn), encoding="utf-8")
+    for figure in FIGURES:
+        if report.section(figure.section) is not None:
+            figure.draw(report, figure.path(path))
+    path.write_text(text_of(report, path), encoding="utf-8")
 
 
-def text_of(report: Report, figures: dict[str, str]) -> str:
-    """The page's Markdown. `figures` has the image of a section by the section's name."""
-    return "\n".join(_lines(report, figures)) + "\n"
+def text_of(report: Report, path: Path) -> str:
+    """The Markdown of the page at this path."""
+    return "\n".join(_lines(report, {figure.section: figure.image(path) for figure in FIGURES})) + "\n"
 
 
-def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
+def _lines(report: Report, images: dict[str, str]) -> Iterator[str]:
     yield HEAD.rstrip()
     if report.is_quick:
         yield QUICK.rstrip()
@@ -76,8 +62,8 @@ def _lines(report: Report, drawn: dict[str, str]) -> Iterator[str]:
     shown: set[tuple[str, str]] = set()
     for section in report.sections:
         yield from ("", f"## {section.title}", "")
-        if section.name in drawn:
-            yield from (drawn[section.name], "")
+        if section.name in images:
+            yield from (images[section.name], "")
         yield from table(section.cells())
         # A sentence that stands below an earlier table of the same part is not repeated
         notes = dict.fromkeys((section.part, sentence) for sentence in section.notes.split(". "))

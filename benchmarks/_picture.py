@@ -53,14 +53,13 @@ SETTINGS = {
 
 
 @contextmanager
-def picture(path: Path, title: str, height: float, columns: int = 1) -> Iterator[Any]:
-    """Axes to draw on (an array for several columns). They are written to `path` at the end of the block.
+def picture(path: Path, title: str, height: float) -> Iterator[Any]:
+    """Axes to draw on. They are written to `path` at the end of the block.
 
     Args:
         path: The SVG to write. Equal drawings give equal bytes.
         title: The line above the picture, which a screen reader reads as well.
         height: In inches; the width is eight.
-        columns: Number of axes side by side.
 
     Raises:
         ImportError: matplotlib is missing.
@@ -71,7 +70,7 @@ def picture(path: Path, title: str, height: float, columns: int = 1) -> Iterator
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     with plt.rc_context({**SETTINGS, "svg.hashsalt": path.stem}):
-        figure, axes = plt.subplots(1, columns, figsize=(8, height), layout="constrained")
+        figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
         figure.suptitle(title, x=0.01, horizontalalignment="left")
         yield axes
         drawn = StringIO()

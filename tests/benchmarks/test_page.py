@@ -7,26 +7,30 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._figures import FIGURES
 from benchmarks._page import text_of, write_page
 from benchmarks._report import Report
 
+PAGE = Path("page.md")
+
 
 def test_the_page_names_the_machine(report: Report) -> None:
-    assert "2 cores, Linux, Python 3.11.7, with trio 0.35.0; the load was 0.5" in text_of(report, {})
+    assert "2 cores, Linux, Python 3.11.7, with trio 0.35.0; the load was 0.5" in text_of(report, PAGE)
 
 
 def test_each_section_is_a_table_below_its_heading(report: Report) -> None:
-    text = text_of(report, {"overhead": "![bars](page-overhead.svg)"})
+    text = text_of(report, PAGE)
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Overhead: one turn", "Cancelling"]
-    assert "## Overhead: one turn\n\n![bars](page-overhead.svg)\n\n|  | μs/element | ratio | peak in flight |\n" in text
+    image = FIGURES[0].image(PAGE)
+    assert f"## Overhead: one turn\n\n{image}\n\n|  | μs/element | ratio | peak in flight |\n" in text
     assert "| ordered | 14.0 | 1.40 | 100 |" in text
     assert "| aiostream (no timeout): not installed: .ci/just bench installs it |  |  |  |" in text
     assert "\nMedian of 3 alternating rounds.\n" in text
 
 
 def test_a_quick_run_is_marked_as_one(report: Report) -> None:
-    assert "quick run" not in text_of(report, {})
-    assert "**This was a quick run**" in text_of(Report(True, report.sections, report.machine), {})
+    assert "quick run" not in text_of(report, PAGE)
+    assert "**This was a quick run**" in text_of(Report(True, report.sections, report.machine), PAGE)
 
 
 @pytest.mark.slow

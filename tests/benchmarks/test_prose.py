@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._page import CAPTIONS, PLACES, text_of
+from benchmarks._page import text_of
 from benchmarks._prose import filled
 from benchmarks._report import Report
 
@@ -44,6 +44,5 @@ def test_every_number_of_a_page_is_that_of_the_report(of_the_pages: Report) -> N
 
 
 def test_the_benchmark_page_is_that_of_the_report(of_the_pages: Report) -> None:
-    drawn = {PLACES[name]: f"![{caption}](benchmarks-{name}.svg)" for name, caption in CAPTIONS.items()}
-    page = (DOCS / "design" / "benchmarks.md").read_text(encoding="utf-8")
-    assert text_of(of_the_pages, drawn) == page
+    page = DOCS / "design" / "benchmarks.md"
+    assert text_of(of_the_pages, page) == page.read_text(encoding="utf-8")
