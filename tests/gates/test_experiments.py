@@ -21,11 +21,10 @@ from benchmarks.resilience._run import GatesOfTask, simulate
 from benchmarks.resilience._services import (
     FixedWindowService,
     KneeService,
+    LimitedService,
     RateCappedService,
-    RefusingService,
     SlidingWindowService,
     StatusError,
-    StormService,
 )
 from benchmarks.resilience._weights import measure_weights
 from tests.support import thorough_except
@@ -34,6 +33,47 @@ from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker
 from trio_asyncio_io.testing import Recorder
 
 pytestmark = pytest.mark.slow
+
+
+class RefusingService(LimitedService):
+    """Refuses everything for the last `lasts` of each `every` seconds, and nothing else.
+
+    The other options are those of `LimitedService`.
+    """
+
+    def __init__(self, every: float, lasts: float, **options: Any) -> None:
+        super().__init__(**options)
+        self._every = every
+        self._lasts = lasts
+
+    def admits(self, now: float) -> bool:
+        """Whether it admits calls at this moment."""
+        return now % self._every < self._every - self._lasts
+
+
+class StormService(RateCappedService):
+    """Answers calls above its rate with `status`, and refuses connections while `is_down`.
+
+    Attributes:
+        failed: The instants of the calls while it was down.
+    """
+
+    def __init__(self, rate: float, status: int) -> None:
+        super().__init__(rate)
+        self.is_down = False
+        self.failed: list[float] = []
+        self._status = status
+
+    async def __call__(self, value: object) -> object:
+        """Answer a call."""
+        if self.is_down:
+            self.failed.append(trio.current_time())
+            await trio.sleep(self.latency / 10)
+            raise ConnectionRefusedError
+        try:
+            return await super().__call__(value)
+        except StatusError:
+            raise StatusError(self._status) from None
 
 
 def between(instants: list[float], start: float, end: float) -> int:
