@@ -58,8 +58,7 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
     async def invoke(self, *args: Any, **kwargs: Any) -> R_co:
         """Return the result for one value. It is cancelled at the deadline.
 
-        Override it with the parameters of your function: `value` for the operator, one per input column for a UDF. The
-        signature here lets type checkers accept both.
+        Override it with the parameters of your function: `value` for the operator, one per input column for a UDF.
         """
 
     async def close(self) -> None:

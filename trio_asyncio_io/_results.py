@@ -247,7 +247,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     has been received. Several tasks may receive from it; each output goes to one of them.
 
     `receive` checks for cancellation in every call, but it lets other tasks run only when it has to wait, at the latest
-    after four times `capacity` outputs. A full checkpoint for each output would double the cost of an element.
+    after four times `capacity` outputs.
 
     Attributes:
         dead_letters: The channel of the elements that failed, with `on_error="dead_letter"`.

@@ -41,7 +41,7 @@ class shared(Generic[R]):  # noqa: N801 - used like a function
 
     Use it with `async with`, in functions, handlers and `open` methods, and anywhere else in Trio code. The first user
     opens the resource, and the last one closes it. An operator is a user from the first time that one of its calls uses
-    the resource until it ends. So a call costs no more than two counts.
+    the resource until it ends.
 
     One name is one resource in a Trio run, and so in a Python worker of Spark, where it stays open for 45 s after its
     last task; see `lingering`. `shared` objects with one name must have the same `make`, such as copies by a pickle.

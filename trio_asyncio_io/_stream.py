@@ -75,7 +75,8 @@ def ordered_wait(
             element ahead at most, and never closed.
         function: An async callable, value -> result, or an `AsyncFunction`.
         timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
-            `math.inf` disables it. Required.
+            Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
+            Required.
 
     Returns:
         An async context manager for the `Results`: a receive channel with `snapshot()` and `statistics()`. Leaving the

@@ -37,11 +37,10 @@ class BlockedLoop(trio.abc.Instrument):
     asyncio has the same in its debug mode, as `loop.slow_callback_duration`.
 
     A thread reads the stack of the loop only while one pass of Trio's scheduler takes long; while the loop waits for
-    I/O, it does not poll. Each task runs at most once within a pass. So a function with the same frame in all samples
-    of a pass has not awaited between them. On Linux, while the loop's thread is ready to run, only the CPU time that it
-    has had counts. So a thread that waits for a CPU causes no warning, and a function that computes is reported on a
-    busy machine, too, only later. A call into C that holds the interpreter lock stops the sampling, and is not
-    reported.
+    I/O, it does not poll. A function with the same frame in all samples of a pass has not awaited between them. On
+    Linux, while the loop's thread is ready to run, only the CPU time that it has had counts. So a thread that waits for
+    a CPU causes no warning, and a function that computes is reported on a busy machine, too, only later. A call into C
+    that holds the interpreter lock stops the sampling, and is not reported.
 
     The workers of Spark have one already.
 

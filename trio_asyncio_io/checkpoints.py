@@ -179,10 +179,9 @@ class SQLiteStore(trio.abc.AsyncResource):
     several processes of one host, may use it at once; each name belongs to one consumer at a time. Damaged bytes raise
     a `CheckpointError` and are never loaded as a wrong state.
 
-    Elements, results and positions are stored as plain text, so loading runs no code. These types are stored and come
-    back as they were: None, bool, int, float, str, bytes, tuple, list, dict, set, frozenset, Decimal, UUID, date, time,
-    datetime, timedelta and their zones (`ZoneInfo` and `timezone`), `StreamRecord` and `Watermark`. A `DeadLetter`
-    comes back with a `LostError`. For other types, pass `codec="pickle"`.
+    Elements, results and positions are stored as plain text, so loading runs no code. The types that
+    `policies.persistent` stores come back as they were, and so do `StreamRecord` and `Watermark`. A `DeadLetter` comes
+    back with a `LostError`. For other types, pass `codec="pickle"`.
 
     Leave the block, or `await aclose()`. Both wait for a commit that has begun.
 

@@ -50,10 +50,9 @@ class OpenTelemetryObserver(Observer):
     function runs, so the spans of an instrumented client become its children. Each failed attempt adds an event with
     the exception. A timeout ends the span before `on_timeout` and `on_error` run.
 
-    Spans have the kind INTERNAL. The client's own span has the kind CLIENT; a second one of that kind would count each
-    request twice. The parent is the span that was current when the operator's block was entered. If you put elements
-    yourself, it is the span that was current at the `put` which started the worker; so enter the block and put under
-    the same span.
+    Spans have the kind INTERNAL, because the client's own spans have the kind CLIENT. The parent is the span that was
+    current when the operator's block was entered. If you put elements yourself, it is the span that was current at the
+    `put` which started the worker; so enter the block and put under the same span.
 
     With `group=`, several records share a call, so none of their spans is current in it. The spans of an instrumented
     client become children of the span that was current when the block was entered.

@@ -1,8 +1,7 @@
 """The queues that keep the output order: plain data, without `await`.
 
-The operator keeps its elements in the same orders. The queues are for reading, and for embedding in a program that
-makes the calls itself: `try_put` an element, `complete` its entry when the call has ended, and `poll` what may go out.
-A bound counts records.
+They are for reading, and for embedding in a program that makes the calls itself: `try_put` an element, `complete` its
+entry when the call has ended, and `poll` what may go out. A bound counts records.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class StreamElementQueue:
     """The common part of the three queues: an order, and its bound.
 
     Raises:
-        TypeError, ValueError: `bound` is not a whole number, or is below 1.
+        TypeError, ValueError: `bound` is out of its range.
     """
 
     def __init__(self, bound: int, order: Order) -> None:
@@ -103,7 +102,7 @@ class OrderedStreamElementQueue(StreamElementQueue):
         bound: Upper limit of records held at once, at least 1. As many watermarks may be held in addition.
 
     Raises:
-        TypeError, ValueError: `bound` is not a whole number, or is below 1.
+        TypeError, ValueError: `bound` is out of its range.
 
     Example:
         >>> queue = OrderedStreamElementQueue(2)
@@ -130,7 +129,7 @@ class UnorderedStreamElementQueue(StreamElementQueue):
         bound: Upper limit of records held at once, at least 1. As many watermarks may be held in addition.
 
     Raises:
-        TypeError, ValueError: `bound` is not a whole number, or is below 1.
+        TypeError, ValueError: `bound` is out of its range.
 
     Example:
         >>> queue = UnorderedStreamElementQueue(3)

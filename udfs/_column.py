@@ -46,8 +46,7 @@ class AsyncPandasUDF(Generic[F_co]):
     """A column UDF with an async function, as `async_pandas_udf` returns it.
 
     Call it with columns or names of columns. `spark.udf.register(name, udf)` makes it an SQL function: it has the
-    attributes of Spark's own UDFs (`func`, `returnType`, `evalType`, `deterministic`). They are computed on access, so
-    that the decorator needs no session.
+    attributes of Spark's own UDFs (`func`, `returnType`, `evalType`, `deterministic`).
 
     Attributes:
         settings: How its tasks work.
@@ -184,8 +183,7 @@ def async_pandas_udf(
 
     Semantics:
         * **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call.
-        * **Order**: row order, always: a scalar UDF that reordered its results would corrupt data. For completion
-          order, use `udfs.unordered_wait`.
+        * **Order**: row order, always. For completion order, use `udfs.unordered_wait`.
         * **Nulls**: a null is None, in both directions. A `timestamp` is a datetime in the session's time zone; a naive
           datetime in a result is taken to be in that time zone.
         * **Runs where**: in the Python worker of each task, on a Trio loop that all tasks of the process share. An

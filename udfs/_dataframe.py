@@ -44,12 +44,10 @@ def ordered_wait(
     The function is called once per row, for many rows at a time.
 
     Semantics:
-        * **Batch**: calls stay in flight from one Arrow batch to the next; no batch waits for its last call. Columns
-          that are not inputs are never converted to Python.
+        * **Batch**: as in `async_pandas_udf`. Columns that are not inputs are never converted to Python.
         * **Order**: the order of the partition. A straggler delays the output of the rows behind it, but not their
           calls, while the buffer has room.
-        * **Nulls**: a null is None, in both directions; a result of None is null in every new column. A `timestamp` is
-          a datetime in the session's time zone; a naive datetime in a result is taken to be in that time zone.
+        * **Nulls**: as in `async_pandas_udf`; a result of None is null in every new column.
         * **Runs where**: as in `async_pandas_udf`.
 
     Args:
@@ -68,16 +66,12 @@ def ordered_wait(
         on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new
             columns; "column" also adds a column `error: struct<type, message, attempts, seconds>`, which is
             null for a row that did not fail.
-        metadata: The name of another column, struct<attempts, seconds, cached, error, estimated_weight,
-            settled_weight>, that reports how each result was obtained. The weights are sums over the row's calls in the
-            `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. None (the
-            default): no such column.
+        metadata: The name of another column that reports how each result was obtained: the struct of `metadata` in
+            `async_pandas_udf`. None (the default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
             sums.
         memo: A directory of answers, or a `Memo` with options. Known keys are answered without a call, others are
-            called once in all tasks, and their answers are written while the query runs. A query that is killed and run
-            again repeats only the calls that were in flight. All rows are shuffled. None (the default): each row is
-            called.
+            called once in all tasks. All rows are shuffled. None (the default): each row is called.
         skip_nulls: True: a row with null in an input column makes no call. Its result is None; with `flatten`, it has
             no outputs. False by default: the function is called with None.
         And the other keyword arguments of `UDFArguments`.
@@ -121,8 +115,7 @@ def unordered_wait(
     Semantics:
         * **Order**: completion order. With `event_time`, each task generates watermarks from that column, and no row
           crosses a watermark: a row overtakes others only within about `max_out_of_orderness` of event time. These
-          watermarks are independent of `withWatermark`. Call that after the operator: whether one that was set before
-          holds after it depends on the version of Spark.
+          watermarks are independent of `withWatermark`; call that after the operator.
         * **Batch**, **Nulls** and **Runs where** are as in `ordered_wait`.
 
     Args:

@@ -41,9 +41,10 @@ class Outcome:
     """How a call ended, as far as gates are concerned.
 
     Args:
-        kind: "ok": it returned. "throttled": the service asks for fewer calls. "overload": a timeout, a connection
-            error, or a status 5xx. "error": the fault of this one element, such as a status 404. "cancelled": the
-            operator stopped it, so nothing is known.
+        kind: "ok": it returned. "throttled": the service asks for fewer calls, with a status 429, a status 503 with a
+            `Retry-After`, or an attribute `retry_after`. "overload": a timeout, a connection error, or a status 408 or
+            5xx. "error": the fault of this one element, such as a status 404. "cancelled": the operator stopped it, so
+            nothing is known.
         retry_after: The seconds that the service asks everybody to wait, or None.
         error: The exception, or None.
     """
@@ -113,7 +114,7 @@ class Gate(ABC):
     Attributes:
         is_idle: While it is True, the gate holds back no call and needs no report of one that returned. The operator
             then neither calls `delay` and `started`, nor `ended` for calls that returned.
-        classify: exception -> `Outcome`, or the name of its kind. None: `outcome_of`.
+        classify: exception -> `Outcome` or its kind. None: the kind that `Outcome` describes.
         weight: The arguments of a call -> its weight, such as its tokens. None: each call weighs 1.0.
         most_at_once: Upper limit of the calls that it admits at the same time, or None. The capacity of an operator
             must be at least as high.

@@ -58,7 +58,7 @@ class Options:
     Args:
         timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
             Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
-            Required, because no default suits every service.
+            Required.
         capacity: Upper limit of invocations that run at once, from 1 to 1,000,000,000. It protects the service. 1 makes
             one call at a time. The gate `gates.AdaptiveCapacity` finds a lower limit during the run.
         buffer: Upper limit of records that are accepted and not yet received, at least `capacity` and `group`. It
@@ -67,8 +67,7 @@ class Options:
             behaves like Flink's.
         retry: A retry strategy. None (the default) makes one call per element. A record holds no slot during a backoff.
             If the backoff would end after the deadline, the element times out immediately. No new record starts while
-            `capacity` records (times `group`) whose attempt has raised wait for their retry, so a service that is down
-            gets few calls.
+            `capacity` records (times `group`) whose attempt has raised wait for their retry.
         on_timeout: Async callable, value -> result, that replaces the result of an element that has timed out. It is
             called when the attempt has unwound. None (the default): an `ElementTimeoutError` goes to `on_error`.
         on_error: "raise" (the default) stops the operator with the exception. "skip" leaves the element out.
@@ -83,8 +82,8 @@ class Options:
         group: Upper limit of records in one call, at least 1 (Flink's `AsyncBatchFunction`). The function gets a list
             of values, and returns a list of as many results. A result that is an exception is the failure of that one
             record. `capacity` then counts calls. None (the default): the function gets single values.
-        group_wait: Seconds for which the first record of a group waits for more, at least 0; 0.05 is the default.
-            0: a group has only records that wait already. At the end of the input, no group waits. Used with `group`.
+        group_wait: Seconds for which the first record of a group waits for more, at least 0; 0.05 by default. 0: a
+            group has only records that wait already. At the end of the input, no group waits. Used with `group`.
         group_split: Whether the records of a call are called again in halves when the call has failed for the last time
             and one of them may be the cause: with an `attempt_timeout`, or with an error that is neither `transient`
             nor a refusal. A record fails only when it is alone (AWS Lambda: `BisectBatchOnFunctionError`). Halves count

@@ -378,14 +378,14 @@ class RetryBudget:
     the first of them can fail. While it is below 1, no element is retried: the last exception or result of each one
     counts.
 
-    Each operator has its own account (in Spark: each task). It counts calls, not time, so every run is the same. This
-    is Finagle's `RetryBudget` and gRPC's retry throttling, without a clock.
+    Each operator has its own account (in Spark: each task). This is Finagle's `RetryBudget` and gRPC's retry
+    throttling, without a clock.
 
     Args:
         ratio: Retries per first call, finite and not negative. 0.2: in the long run, at most one call in five is
             retried.
         reserve: Retries available at the start, finite and not negative. 0: only what first calls have added. The
-            default, 10, is gRPC's, too: it is per operator, and 64 tasks with 100 free retries each would be a storm.
+            default, 10, is gRPC's, too.
 
     Raises:
         ValueError: An argument is out of its range.

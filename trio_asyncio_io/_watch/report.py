@@ -90,9 +90,6 @@ def report(
 class Report(Recorder, Meter):
     """An observer that collects what a page about the run shows; see `report`.
 
-    A record that completes is not followed: its counts come from the operator's, once per bin of time. Only the slowest
-    ones are looked at, and those that fail.
-
     Attributes:
         path: The path of the page.
     """

@@ -50,9 +50,6 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
         function: An asyncio coroutine function. Or an object with an async `invoke`, and optionally `open`, `close` and
             `timeout`, like an `AsyncFunction`. All of them run in the loop, so `open` can create a connection pool.
 
-    Attributes:
-        function: The function.
-
     Cancellation: a deadline raises one `asyncio.CancelledError` in the function. The call ends when the function has
     unwound, never before: asyncpg, for example, stops the query on the server first. If the function returns or raises
     something else, that counts.

@@ -207,9 +207,6 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         function: A callable, (*values) -> future. It must return immediately, because it runs in Trio's thread. A
             future is any object with `add_done_callback`, `cancel` and `result`.
 
-    Attributes:
-        function: The function.
-
     Cancellation: `future.cancel()` is called, and the call ends immediately. A future that is running cannot be
     cancelled: it runs to its end, and its result is ignored.
 

@@ -26,9 +26,6 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     Args:
         function: A blocking callable. It may use locks, sockets and `time.sleep`, but not Trio.
 
-    Attributes:
-        function: The function.
-
     Cancellation: the call ends immediately, and its slot is free. Python cannot stop a thread, so the function runs to
     its end, and its result is ignored: give it a timeout of its own.
 

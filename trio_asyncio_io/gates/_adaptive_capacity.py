@@ -142,17 +142,15 @@ class AdaptiveCapacity(Gate):
     second that started before the first of them do not count. When calls succeed again, each raises the limit by 1, up
     to where it was before the first of these cuts: the slow start of TCP.
 
-    A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest. Unlike Gradient2 and
-    AIMD, the limit rises to the top in front of a service that is only far away.
+    A window takes 1 s, 4 x the mean latency, and 20 + 2 x the limit calls, whichever is longest.
 
     Operators that share it share the limit: it counts the calls of all of them. If several processes use one service,
-    choose `start` so that all of them together start below its knee. From above they come down too, but in steps: each
-    one alone sees only a part of the queue.
+    choose `start` so that all of them together start below its knee. From above they come down too, but in steps.
 
     Args:
         start: The first limit, 1 or more.
         maximum: The upper limit, at least `start` and at most the operator's `capacity`.
-        classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
+        classify: exception -> `Outcome` or its kind. None (the default): the kind that `Outcome` describes.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:

@@ -71,7 +71,7 @@ class AdaptiveRate(Gate):
     0.1 s, 0.2 s, and so on, up to one per second. The first success restores the rate.
 
     If the service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %. A second or
-    less applies to the refused call only (its retry strategy), because services round up to whole seconds.
+    less applies to the refused call only (its retry strategy).
 
     Each process finds its own rate. Several of them share a service's limit without communication. At less than about
     two calls per second and process, use `RateLimit` with a share of the limit instead; in Spark, `cluster_rate`.
@@ -83,7 +83,7 @@ class AdaptiveRate(Gate):
         growth: Calls per second and second cubed by which the rate grows, above 0 and finite. With few processes, 1.0
             finds a higher limit sooner.
         max_pause: Upper limit of the seconds of a pause, at least 0 and finite.
-        classify: exception -> `Outcome` or its kind. None (the default): see "throttled" in the documentation.
+        classify: exception -> `Outcome` or its kind. None (the default): the kind that `Outcome` describes.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:

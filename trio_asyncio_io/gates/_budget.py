@@ -31,9 +31,8 @@ class Budget(Gate):
     no other call starts.
 
     A call that does not fit is refused with a `BudgetError`, which is never retried. It waits only if it would fit
-    without the reservations of calls that run now, until enough of them have been settled or have ended. If such calls
-    were refused, estimates that are ten times too high would leave most of the budget unused. So what is left in the
-    end is less than the estimate of any call that was refused.
+    without the reservations of calls that run now, until enough of them have been settled or have ended. So what is
+    left in the end is less than the estimate of any call that was refused.
 
     A call that fails, times out or is cancelled costs what it has settled, or else its whole reservation, because the
     service may have charged it. Each attempt of a retry strategy, and each second call of `hedged`, costs its own

@@ -51,7 +51,7 @@ class CircuitBreaker(Gate):
         give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
             closed meanwhile; above 0. Time in which no call waited for a probe does not count. `math.inf`: never. With
             the mode "fail", the operator never gives up.
-        classify: exception -> `Outcome` or its kind. None (the default): see "overload" in the documentation.
+        classify: exception -> `Outcome` or its kind. None (the default): the kind that `Outcome` describes.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:

@@ -34,9 +34,9 @@ class RateLimit(Gate):
     arrival time of the generic cell rate algorithm (ITU-T I.371). A call that weighs more than the bucket holds starts
     when the bucket is full, and the next ones wait until its weight has been paid back.
 
-    Where `settle` corrects weights, the bucket would be empty for estimates that are far too high, until the calls have
-    ended. So the calls that run count with the share of their estimates that the last 50 calls or so weighed, at most
-    all of it; a settled call counts exactly. Then the limit above holds on average over the calls that run.
+    Where `settle` corrects weights, the calls that run count with the share of their estimates that the last 50 calls
+    or so weighed, at most all of it; a settled call counts exactly. Then the limit above holds on average over the
+    calls that run.
 
     For several limits, such as requests and tokens per minute, give the operator several gates. Statistics and
     `explain()` tell them apart by their names. A process has one limit for all calls that use this object, or this

@@ -2,8 +2,6 @@
 
 Policies compose, and the order of composition is the meaning: `cached(single_flight(fetch))` looks into the cache
 first, and shares the request if there is one to make. A retry strategy of the operator goes around both.
-
-`persistent` raises a `CacheError` if its file cannot be used.
 """
 
 # The layout:

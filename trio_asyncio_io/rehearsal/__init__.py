@@ -5,8 +5,7 @@
     print(forecast)
     async with ordered_wait(source, function, **forecast.best) as results: ...
 
-The simulation runs the operator's own queues, scheduler, gates and retry strategies. A model of the service, fitted to
-the sample, takes the place of the calls, and a heap of instants takes the place of Trio.
+The simulation runs the operator's own parts against a model of the service.
 """
 
 # The layout. Imports point down only. Only `_record` imports Trio.

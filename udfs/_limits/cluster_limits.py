@@ -32,9 +32,8 @@ class ClusterRate:
     the limit holds on average, as that of `gates.RateLimit`.
 
     With a lease, each worker process gets its calls from a source, a fifth of a second's worth at a time. So tasks that
-    have rows use the whole rate, whichever they are. While the source cannot be reached, calls wait: no second ever has
-    more calls than the rate. `explain` then names the gate `ClusterRateSourceAway`, and the logger `udfs` of the worker
-    warns.
+    have rows use the whole rate, whichever they are. While the source cannot be reached, calls wait, and `explain`
+    names the gate `ClusterRateSourceAway`.
 
     Queries that use the same object, or objects of the same name, share one limit: in one session, or in all
     applications that use the same Redis.
@@ -90,10 +89,9 @@ class ClusterRate:
 class ClusterBudget:
     """A sum that the calls of all tasks together may cost. Pass it as `cluster_budget=`.
 
-    It is `gates.Budget` for a whole job: a call reserves its estimated weight, `settle` replaces it by what the call
-    cost, and a call that does not fit fails with a `gates.BudgetError`. Each worker process leases a thousandth of the
-    budget ahead from a source, and returns what is unused at the end of its task. A call waits while other processes
-    hold leases that they may return.
+    It is `gates.Budget` for a whole job: a call that does not fit fails with a `gates.BudgetError`. Each worker process
+    leases a thousandth of the budget ahead from a source, and returns what is unused at the end of its task. A call
+    waits while other processes hold leases that they may return.
 
     The sum is at most the budget, as long as no call costs more than its estimate, whatever is killed. The lease of a
     worker that is killed counts as spent: its calls in flight, and at most the thousandth that it had leased ahead.

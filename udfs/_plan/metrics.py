@@ -122,8 +122,7 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     """What limited the calls of a query, and what to change. Reads what `metrics=` has observed.
 
     The numbers of all tasks are added, without tasks that Spark retried. One sentence divides the time of the workers
-    from the first task of each to the end of the last task: starts of tasks, work, tails, gaps between tasks, and the
-    time without a task.
+    into starts of tasks, work, tails, gaps between tasks, and time without a task.
 
     Args:
         metrics: The `Observation` that was passed as `metrics=`, after an action; a streaming query, whose recent

@@ -1,8 +1,7 @@
 """An httpx client for Trio that stays fast with a hundred requests in flight.
 
-httpx's own pool examines every connection for every request. With a hundred connections, this takes most of the time
-of a request. Here idle connections are stored on a stack per origin, and taking or returning one costs the same however
-many there are.
+httpx's own pool examines every connection for every request. Here idle connections are stored on a stack per origin,
+and taking or returning one costs the same however many there are.
 
 `udfs.http.httpx2` has the same client for httpx2. Neither needs PySpark, pandas or the operator.
 

@@ -37,20 +37,19 @@ class StackTransport(httpx.AsyncBaseTransport):
     **Cancellation** of a request closes its connection and no other.
 
     Args:
-        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`. The context takes
-            about 100 ms to make, so it is made once, at the first HTTPS request.
+        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`.
         cert: A client certificate, as httpx takes it.
         trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read.
         max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
             httpx's pool timeout. None: no limit but the operator's capacity.
-        max_idle: Upper limit of idle connections over all origins. 0: no connection is reused.
+        max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
         keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
-        retries: Attempts to connect after the first. Leave it at 0 where the operator has a retry strategy, which
-            also counts its attempts.
+        retries: Attempts to connect after the first, at least 0. Leave it at 0 where the operator has a retry strategy,
+            which also counts its attempts.
         uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
         only_public: Whether only hosts with globally routable addresses are connected to. The addresses are checked
-            when a connection is opened, and the connection is made to a checked address, so a name whose address
-            changes in between is of no use to an attacker. A request to another host raises a `HostRefusedError`.
+            when a connection is opened, and the connection is made to a checked address. A request to another host
+            raises a `HostRefusedError`.
 
     Raises:
         ValueError: A limit is out of its range; or `uds` and `only_public` are both given.
