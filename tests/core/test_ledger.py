@@ -32,6 +32,10 @@ def snapshot_of(ledger: Ledger) -> list[tuple[int, Any, Any]]:
     return [(each.sequence, each.element, each.results) for each in ledger.snapshot().elements]
 
 
+def test_it_has_no_more_attributes_than_python_reads_quickly() -> None:
+    assert len(vars(ordered())) <= 29
+
+
 def test_an_accepted_record_becomes_a_job_and_a_watermark_does_not() -> None:
     ledger = ordered()
     a, watermark, b = accept(ledger, "a", Watermark(1), "b")
