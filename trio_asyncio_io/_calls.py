@@ -103,7 +103,7 @@ class WeighedCall:
         return _usage_of(self.outer, name) if found is None else found
 
     def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
-        """The same, with the further calls of `hedged`."""
+        """As `usage`, summed over this call and those that `hedged` has made beside it."""
         found = self.admission.usage_of_all(name)
         return _usage_of(self.outer, name) if found is None else found
 

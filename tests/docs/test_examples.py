@@ -30,7 +30,8 @@ VARIES = {
     "explain_spark.py": r" Workers had no task .*",  # if one of them began late
     "operator_blocked.py": r"(?<=\()/\S*/",  # the folder of the script
     "paid_llm.py": (
-        r"- The longest calls decide[^-]*|The tasks waited for a processor .*\n"  # on a busy machine
+        r" Workers had no task .*"  # this and the next line: on a busy machine
+        r"|- The longest calls decide[^-]*|The tasks waited for a processor .*\n"
         r"|(?<=over all records: ).*|\s*\d[\d,.]*( [mµ]?s\b)?\s*"
     ),
     "spark_metrics.py": r"mean \S+ \w*s, slowest \S+ \w*s, p50 \S+ \w*s, p95 \S+ \w*s, p99 \S+ \w*s",
