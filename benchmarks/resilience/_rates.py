@@ -211,7 +211,8 @@ EXPERIMENTS = [
         "others with 429 and `Retry-After: 1`. It counts in a token bucket of 10, in seconds of its clock, or in any "
         "second. The numbers are those of the worst of the three, after 10 s",
         "Services round `Retry-After` up to whole seconds, so a second may mean a millisecond. A gate that held "
-        "back all calls for it would lose a fifth of the rate.",
+        "back all calls for it would lose a fifth of the rate. With a backoff alone, all records of a task come back "
+        "together after this second, and most are refused again.",
         "",
         {
             f"{kind}, {tasks}": form
