@@ -87,7 +87,7 @@ class StreamElementQueue:
         return self._order.may_start(entry)
 
     def successor(self, entry: Entry) -> Entry | None:
-        """The record that waited for this entry to be completed and may start now, or None."""
+        """The record that waited for this entry to be completed and may start now, or None. Call it before `poll`."""
         return self._order.successor(entry)
 
 

@@ -36,6 +36,14 @@ def test_the_successor_is_the_next_record_of_the_key(queue: KeyedStreamElementQu
     assert queue.successor(a2) is None
 
 
+def test_a_record_that_completes_before_its_turn_has_no_successor(queue: KeyedStreamElementQueue) -> None:
+    a1, a2, a3 = put(queue, "a1", "a2", "a3")
+    a2.complete([])
+    assert queue.successor(a2) is None
+    a1.complete([])
+    assert queue.successor(a1) is a3
+
+
 def test_one_key_is_emitted_in_order_even_if_a_later_record_completes_first(queue: KeyedStreamElementQueue) -> None:
     """For example, because a snapshot has a result for the later record."""
     a1, a2, b1 = put(queue, "a1", "a2", "b1")

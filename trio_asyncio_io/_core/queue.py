@@ -327,7 +327,7 @@ class KeyOrder(CompletionOrder):
 
     def successor(self, entry: Entry) -> Entry | None:
         """The record that followed this completed one in its lane and may start now, or None. Call it before `take`."""
-        following = entry.next if isinstance(entry, _KeyedEntry) else None
+        following = entry.next if isinstance(entry, _KeyedEntry) and entry.is_head else None
         while following is not None and following.results is not None:
             following = following.next
         return following
