@@ -153,8 +153,8 @@ class GateFamily:
         """The gate of this key."""
         in_use = self._in_use.get(key)
         if in_use is None:
-            self._forget_some()
             in_use = self._in_use[key] = GateInUse(self._copies[key], lambda: self._refresh(key))
+            self._forget_some()
         in_use.users.add(user)
         return in_use
 
@@ -164,8 +164,11 @@ class GateFamily:
         in_use.users.discard(user)
         if not in_use.users:
             del self._in_use[key]
-            if key in self._copies and may_forget(in_use.gate):
-                self._forget(key)
+            if key in self._copies:
+                if may_forget(in_use.gate):
+                    self._forget(key)
+                else:
+                    self._copies[key] = self._copies.pop(key)  # the last of those without calls
 
     def release(self, refresh: Callable[[], None]) -> None:
         """An operator has ended. Without a name and without users, the family goes; its state is in the gates."""
@@ -174,7 +177,7 @@ class GateFamily:
             value_of_run(_FAMILIES, dict).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Forget the keys without calls that may be forgotten, and the oldest of the others if there are too many.
+        """Forget the keys without calls that may be forgotten, and the least recently used others beyond `MAX_UNUSED`.
 
         The cost is a few steps per key, on average.
         """

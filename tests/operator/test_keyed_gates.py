@@ -389,6 +389,32 @@ async def test_keys_that_may_be_forgotten_displace_no_other_key(
     assert starts_of(recorder)["big"] == [0.0, 1000.0]
 
 
+class Count(Gate):
+    """Counts the calls of its key, and must not be forgotten."""
+
+    calls = 0
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+    def started(self, now: float, weight: float) -> None:
+        self.calls += 1
+
+    def may_forget(self, now: float) -> bool:
+        return False
+
+
+async def test_the_least_recently_used_of_too_many_keys_are_forgotten(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_asyncio_io._gates.MAX_UNUSED", 100)
+    gate = PerKey(Count(), key=lambda value: value)
+    for values in (range(100), [0], range(100, 120), [1], [120]):
+        await results_of(unordered_wait(values, Scripted(), timeout=1.0, gate=gate))
+    counts = {key: copy.calls for key, copy in gate.copies[0].items() if isinstance(copy, Count)}
+    assert counts == {0: 2, 1: 2, **dict.fromkeys(range(22, 121), 1)}
+
+
 @pytest.mark.thorough
 async def test_the_gates_of_a_hundred_thousand_keys_stay_bounded(autojump_clock: MockClock) -> None:
     """An `AdaptiveCapacity` is kept for ten minutes after its last call."""

@@ -183,7 +183,8 @@ class PerKey:
 
     The first call for a key copies the gates. A key is forgotten when none of its calls waits or runs, and its gates
     may be forgotten; see `Gate.may_forget`. This object keeps the state of the other keys' gates, for about 10,000 keys
-    without calls; beyond that, it forgets the oldest, except those of a gate such as `Budget` (`Gate.must_keep`).
+    without calls. Beyond that, it forgets those that were not used for the longest time, except with a gate such as
+    `Budget` (`Gate.must_keep`).
 
     Args:
         gate: The gate that is copied for each key, or a list of gates, which must all admit a call.
