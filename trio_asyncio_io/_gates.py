@@ -19,7 +19,7 @@ import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
 from ._calls import WeighedCall, present_call
-from ._core.admission import Admission, KeyGates, Line, Passage, Weights
+from ._core.admission import Admission, KeyGates, Line, Passage, Weights, weights_of_call
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, expired, identity_of
 from ._core.notes import set_on
 from ._core.queue import Entry
@@ -365,25 +365,29 @@ class Gates:
         """A call was cancelled."""
         self._end(self.admissions.pop(entry.sequence, None), repeat(CANCELLED))
 
-    def expired(self, entry: Entry) -> None:
-        """The deadline of a record has expired during a call."""
-        self._end(self._failing(entry), repeat(expired()))
+    def expired(self, entry: Entry, since: float) -> None:
+        """The deadline of a record has expired during a call that started at this instant."""
+        self._end(self._failing(entry, since), repeat(expired()))
 
-    def failed(self, entry: Entry, error: Exception) -> Exception:
-        """A call has raised this error. Returns why the attempt failed: the error, or the exception of a `classify`."""
-        admission = self._failing(entry)
+    def failed(self, entry: Entry, since: float, error: Exception) -> Exception:
+        """A call that started at this instant has raised this error.
+
+        Returns:
+            Why the attempt failed: the error, or the exception of a `classify`.
+        """
+        admission = self._failing(entry, since)
         if admission is None or admission.has_ended:
             return error
         outcomes, problem = self._outcomes_of(error, admission.passage)
         self._end(admission, outcomes)
         return error if problem is None else problem
 
-    def lost(self, entry: Entry, error: Exception | None) -> None:
+    def lost(self, entry: Entry, since: float, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another call has given the element its result."""
         if error is None:
             self.cancelled(entry)
         else:
-            self.failed(entry, error)
+            self.failed(entry, since, error)
         self.admissions[entry.sequence] = _LOST
 
     def call_of(self, entry: Entry) -> WeighedCall | None:
@@ -423,18 +427,18 @@ class Gates:
             self._end(admission, outcomes)
         return problem
 
-    def _failing(self, entry: Entry) -> Admission | None:
-        """The call of a record that fails. None: the user's key is broken, so its gates are not known."""
+    def _failing(self, entry: Entry, since: float) -> Admission | None:
+        """The call of a record that fails. None: the user's key or weight is broken."""
         admission = self.admissions.pop(entry.sequence, None)
         if admission is not None:
             return admission
         try:
             keys = self.of_key(entry.records[0].value)
-        except Exception as error:  # noqa: BLE001 - the user's key may raise anything
+            passage = self.passage if keys is None else keys.passage
+            return Admission(passage, since, weights_of_call(entry.records, passage))
+        except Exception as error:  # noqa: BLE001 - the user's key or weight may raise anything
             self._on_failure(error, entry)
             return None
-        passage = self.passage if keys is None else keys.passage
-        return Admission(passage, entry.since, passage.unweighted)
 
     @enable_ki_protection
     def _end(self, admission: Admission | None, outcomes: Iterable[Outcome]) -> None:

@@ -422,9 +422,11 @@ class Worker:
                 gates.completed(call)
             elif end is _End.RAISED:
                 assert error is not None
-                return gates.failed(call, error)
+                return gates.failed(call, self._pool.ledger.began(call), error)
+            elif end is _End.EXPIRED:
+                gates.expired(call, self._pool.ledger.began(call))
             else:
-                (gates.expired if end is _End.EXPIRED else gates.cancelled)(call)
+                gates.cancelled(call)
         finally:
             self._pool.is_reporting = False
         return error
@@ -693,4 +695,4 @@ class Worker:
     def lose(self, error: Exception | None) -> None:
         """See `GatesOfCall`."""
         if self._entry is not None and self._pool.gates is not None:
-            self._pool.gates.lost(self._entry, error)
+            self._pool.gates.lost(self._entry, self._pool.ledger.began(self._entry), error)

@@ -245,6 +245,42 @@ async def test_a_retry_after_an_idle_time_is_reported(autojump_clock: MockClock)
     assert [heard[:2] for heard in gate.heard] == [("overload", 0.0), ("started", 0.5), ("ok", 1.5)]
 
 
+class AlwaysIdle(Gate):
+    """Records the instant, the seconds and the weight of each failure."""
+
+    is_idle = True
+
+    def __init__(self) -> None:
+        self.weight = float
+        self.heard: list[tuple[float, float, float]] = []
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        self.heard.append((now, seconds, weight))
+
+
+async def test_an_idle_gate_hears_for_how_long_each_attempt_ran_and_what_it_weighed(autojump_clock: MockClock) -> None:
+    gate = AlwaysIdle()
+    script = Scripted({3: [Step(1.0, error=TimeoutError), Step(2.0, error=TimeoutError), Step(9.0)]})
+    options: Any = {"timeout": 17.0, "gate": gate, "retry": FixedDelay(2, 5.0), "on_error": "skip"}
+    await results_of(ordered_wait([3], script, **options))
+    assert gate.heard == [(1.0, 1.0, 3.0), (8.0, 2.0, 3.0), (17.0, 4.0, 3.0)]
+
+
+async def test_an_idle_gate_hears_for_how_long_each_call_of_a_group_ran(autojump_clock: MockClock) -> None:
+    gate = AlwaysIdle()
+
+    async def fail(values: list[int]) -> list[int]:
+        await trio.sleep(1.0)
+        raise TimeoutError
+
+    options: Any = {"timeout": 60.0, "gate": gate, "retry": FixedDelay(1, 5.0), "on_error": "skip", "group": 2}
+    await results_of(ordered_wait([1, 2, 4], fail, **options, group_wait=0.5))
+    assert sorted(gate.heard) == [(1.0, 1.0, 3.0), (1.0, 1.0, 4.0), (7.0, 1.0, 3.0), (7.0, 1.0, 4.0)]
+
+
 async def test_a_gate_that_is_idle_no_longer_holds_back_all_operators(autojump_clock: MockClock) -> None:
     gate = Idle()
     recorder = Recorder(Scripted({"bad": Step(0.5, error=TimeoutError)}, default=Step(1.0)))
