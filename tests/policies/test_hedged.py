@@ -372,6 +372,41 @@ async def test_an_exception_while_being_cancelled_is_raised(autojump_clock: Mock
         await hedged(call, after=2.0, budget=1.0)("a")
 
 
+HANGS = Step(99.0)
+FAILS = Step(1.0, error=LookupError)
+
+
+@pytest.mark.parametrize(
+    ("steps", "ends"),
+    [((HANGS, FAILS), ["error", "overload"]), ((FAILS, HANGS), ["cancelled", "error"])],
+    ids=["the second failed", "the first failed"],
+)
+async def test_an_element_times_out_if_one_call_has_failed_and_the_other_one_hangs(
+    steps: tuple[Step, Step], ends: list[str], autojump_clock: MockClock
+) -> None:
+    async def default(value: str) -> str:
+        return "default"
+
+    gate = Log()
+    function, _ = scripted(*steps)
+    async with unordered_wait("a", function, timeout=9.0, on_timeout=default, gate=gate) as results:
+        assert [result async for result in results] == ["default"]
+    assert results.statistics().timed_out == 1
+    assert [line[1] for line in gate.lines] == ["started", "started", *ends]
+
+
+@pytest.mark.parametrize("steps", [(HANGS, FAILS), (FAILS, HANGS)], ids=["the second failed", "the first failed"])
+async def test_an_earlier_failure_is_not_raised_when_the_operator_is_cancelled(
+    steps: tuple[Step, Step], autojump_clock: MockClock
+) -> None:
+    function, _ = scripted(*steps)
+    with trio.move_on_after(5.0) as scope:
+        async with unordered_wait("a", function, timeout=9.0) as results:
+            await results.receive()
+    assert scope.cancelled_caught
+    assert (results.statistics().cancelled, results.statistics().failed) == (1, 0)
+
+
 async def test_a_function_with_a_nursery_can_be_cancelled(autojump_clock: MockClock) -> None:
     async def call(value: str) -> None:
         async with trio.open_nursery() as nursery:

@@ -72,7 +72,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
         TypeError, ValueError: An argument is out of its range.
 
     Cancellation: all calls for the element are cancelled and unwind. If one returns or raises nevertheless, that
-    counts.
+    counts. What one has raised before does not count: at its deadline, the element times out.
 
     Example:
         async with ordered_wait(codes, hedged(fetch), timeout=5.0) as results:
@@ -114,7 +114,13 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
             gates = gates_of_call()
             admit = partial(self._admit_extra, latest, gates)
             race = Race(call, max(seconds + ROUNDING, MIN_SECONDS) if self._percent else seconds, self._extra, admit)
-            result = await race.run()
+            try:
+                result = await race.run()
+            except BaseException:
+                error = race.take_error()
+                if error is not None and gates is not None:
+                    gates.lose(error)
+                raise
             if race.is_won_by_extra:
                 self.won += 1
                 if (ledger := ledger_of_call()) is not None:
@@ -188,6 +194,7 @@ class Race:
         self._result: tuple[Any] | None = None
         self._error: Exception | None = None
         self._has_first_failed = False
+        self._has_failed_late = False
         self._nursery: trio.Nursery
         self.is_won_by_extra = False
 
@@ -197,7 +204,8 @@ class Race:
         Raises:
             Exception: All calls raised; that of the first one.
 
-        Cancellation: all calls are cancelled and unwind. If one returns or raises nevertheless, that counts.
+        Cancellation: all calls are cancelled and unwind. If one returns or raises nevertheless, that counts. What one
+        has raised before does not.
         """
         stopped: BaseException | None = None
         try:
@@ -209,15 +217,17 @@ class Race:
         is_interrupted = split(stopped, is_cancelled)[1] is not None
         if self._result is not None and not is_interrupted:
             return self._result[0]
-        error = stopped if is_interrupted or self._error is None else self._error
+        error = stopped
+        if stopped is None or (self._has_failed_late and not is_interrupted):
+            error, self._error = self._error, None
         assert error is not None
         try:
             raise error
         finally:
-            del error, stopped, self._error  # no cycle of the exception and this frame
+            del error, stopped  # no cycle of the exception and this frame
 
     def take_error(self) -> Exception | None:
-        """The exception of the first call, after a further one has won. None: it was cancelled. Call it once."""
+        """The exception of the first call, unless `run` has raised it. None: it was cancelled. Call it once."""
         error, self._error = self._error, None  # no cycle of the exception and this object
         return error if self._has_first_failed else None
 
@@ -258,6 +268,7 @@ class Race:
     def _fail(self, error: Exception) -> None:
         if isinstance(error, NotAsyncError):
             self._nursery.cancel_scope.cancel()
+        self._has_failed_late |= trio.current_effective_deadline() == -inf
         self._has_failed.set()
 
 
