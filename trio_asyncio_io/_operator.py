@@ -108,13 +108,9 @@ class AsyncWaitOperator(Generic[T, R]):
 
     Args:
         function: An async callable, value -> result, or an `AsyncFunction`.
-        mode: The output order: "ordered" (the default), "unordered" or "keyed".
-        timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
-            Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
-            Required.
-        key: value -> hashable. Required for mode "keyed", refused for the others.
         source: An iterable or an async iterable. The operator reads it and ends the input at its end; nobody else
             may put. None (the default): the caller puts.
+        And the other arguments, as for `Options`.
 
     Raises:
         TypeError, ValueError: An argument is invalid. The message names it and its value.

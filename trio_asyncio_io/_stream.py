@@ -74,9 +74,7 @@ def ordered_wait(
         source: An iterable, an async iterable or a Trio receive channel. It is read while the buffer has room, one
             element ahead at most, and never closed.
         function: An async callable, value -> result, or an `AsyncFunction`.
-        timeout: Seconds from the start of an invocation to its result, with all attempts and backoffs; at least 0.
-            Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
-            Required.
+        And the other arguments, as for `Options`.
 
     Returns:
         An async context manager for the `Results`: a receive channel with `snapshot()` and `statistics()`. Leaving the
