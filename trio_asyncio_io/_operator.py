@@ -323,7 +323,14 @@ class Parts(Generic[R]):
         self._on_failure = on_failure
         self._gates = self._gates_of(options)
         self.invoker = Invoker(function, options, self.ledger, self._gates)
-        self._scheduler = self._scheduler_of(options)
+        self._scheduler = Scheduler(
+            self.ledger,
+            options.capacity,
+            options.timeout,
+            grouping=Grouping(options.group or 0, options.group_wait, splits=options.group_split),
+            gates=self._gates,
+            on_failure=self._fail_gate,
+        )
         self._workers = WorkerPool(
             self.ledger,
             self._scheduler,
@@ -371,17 +378,6 @@ class Parts(Generic[R]):
         self.output.dead_letters.abandon()
         self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
         self._send.close()
-
-    def _scheduler_of(self, options: Options) -> Scheduler:
-        grouping = Grouping(options.group or 0, options.group_wait, splits=options.group_split)
-        return Scheduler(
-            self.ledger,
-            options.capacity,
-            options.timeout,
-            grouping=grouping,
-            gates=self._gates,
-            on_failure=self._fail_gate,
-        )
 
     def _gates_of(self, options: Options) -> Gates | None:
         if not options.gates:
