@@ -44,9 +44,9 @@ def test_the_waits_of_several_tasks_count_once() -> None:
 
 def test_waits_for_retries_are_in_the_account() -> None:
     ledger = ledger_of("a")
-    ledger.flow.wait_for_retries(1.0)
+    ledger.wait_for_retries(1.0)
     assert totals_at(ledger, 3.0).retries == 2.0
-    ledger.flow.end_wait_for_retries(4.0)
+    ledger.end_wait_for_retries(4.0)
     assert totals_at(ledger, 9.0).retries == 3.0
 
 

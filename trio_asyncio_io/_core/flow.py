@@ -178,14 +178,6 @@ class Flow:
             self._release_slots_of_keys(now)
         self._add_wait(seconds)
 
-    def wait_for_retries(self, now: float) -> None:
-        """New records start to wait for retries, while a slot is free for them."""
-        self.retries.begin(now)
-
-    def end_wait_for_retries(self, now: float) -> None:
-        """New records no longer wait for retries, or no slot is free for them."""
-        self.retries.end(now)
-
     def back_off(self, entry: Entry, seconds: float, now: float) -> None:
         """An attempt has ended, and another one follows after these seconds."""
         rested, _ = self.spent.get(entry.sequence, (0.0, 0.0))

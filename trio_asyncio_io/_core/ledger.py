@@ -291,11 +291,11 @@ class Ledger:
 
     def wait_for_retries(self, now: float) -> None:
         """Record that new records start to wait for retries, while a slot is free for them."""
-        self.flow.wait_for_retries(now)
+        self.flow.retries.begin(now)
 
     def end_wait_for_retries(self, now: float) -> None:
-        """Record that they no longer do."""
-        self.flow.end_wait_for_retries(now)
+        """Record that they no longer do, or that no slot is free for them."""
+        self.flow.retries.end(now)
 
     def _add_gate_wait(self, entry: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
         if not entry.attempts:
