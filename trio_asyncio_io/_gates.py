@@ -24,7 +24,7 @@ from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerK
 from ._core.notes import set_on
 from ._core.queue import Entry
 from ._errors import outcome_for
-from ._tasks import value_of_run
+from ._tasks import dict_of_run
 
 __all__ = ["Gates"]
 
@@ -174,7 +174,7 @@ class GateFamily:
         """An operator has ended. Without a name and without users, the family goes; its state is in the gates."""
         self.users.discard(refresh)
         if not self.users and self.gate.name is None:
-            value_of_run(_FAMILIES, dict).pop(_key_of_family(self._copies), None)
+            dict_of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
         """Forget the keys without calls that may be forgotten, and the least recently used others beyond `MAX_UNUSED`.
@@ -239,7 +239,7 @@ def use_family(copies: Copies, refresh: Callable[[], None]) -> GateFamily:
     Raises:
         ValueError: Another operator uses gates of this name with another configuration.
     """
-    families, key = value_of_run(_FAMILIES, dict), _key_of_family(copies)
+    families, key = dict_of_run(_FAMILIES), _key_of_family(copies)
     family = families.get(key)
     if family is None or not _check_configuration(family.gate, copies.gate, is_used=bool(family.users)):
         family = families[key] = GateFamily(copies)

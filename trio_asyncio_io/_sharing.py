@@ -29,7 +29,7 @@ from ._calls import nurseries_of_call
 from ._core.checks import check_callable, check_name, check_seconds
 from ._core.describe import describe
 from ._errors import combine, copied, reraise
-from ._tasks import value_of_run
+from ._tasks import dict_of_run
 
 __all__ = ["Scope", "lingering", "parts_of", "shared"]
 
@@ -224,7 +224,7 @@ class Resource:
     def _forget(self) -> None:
         if not self._users:
             self._definition = None
-            value_of_run(_RESOURCES, dict).pop(self._name, None)
+            dict_of_run(_RESOURCES).pop(self._name, None)
 
 
 def _parts(definition: shared[Any]) -> Any:
@@ -236,7 +236,7 @@ _RESOURCES: RunVar[dict[str, Resource]] = RunVar("trio_asyncio_io resources")
 
 def resource_of_run(name: str) -> Resource:
     """The resource with this name in the present Trio run."""
-    resources = value_of_run(_RESOURCES, dict)
+    resources = dict_of_run(_RESOURCES)
     resource = resources.get(name)
     if resource is None:
         resource = resources[name] = Resource(name)

@@ -38,13 +38,15 @@ __all__ = [
     "Wakeup",
     "awaited",
     "cpu_wait",
+    "dict_of_run",
     "interruptible",
     "read_clocks",
-    "value_of_run",
 ]
 
 T = TypeVar("T")
 R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def interruptible(function: Callable[..., R]) -> Callable[..., R]:
@@ -213,12 +215,12 @@ def cpu_wait() -> float:
         return 0.0
 
 
-def value_of_run(variable: RunVar[T], create: Callable[[], T]) -> T:
-    """The value of a variable in the present Trio run. The first use of the run creates it."""
+def dict_of_run(variable: RunVar[dict[K, V]]) -> dict[K, V]:
+    """The dict of the present Trio run. The first use of the run creates it."""
     try:
         return variable.get()
     except LookupError:
-        variable.set(create())
+        variable.set({})
         return variable.get()
 
 
