@@ -51,7 +51,7 @@ class Invoker:
         flatten: The function's result -> its outputs. None if a result is one output.
     """
 
-    def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None = None) -> None:
+    def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None) -> None:
         self._options = options
         self._ledger = ledger
         # Not `or`: a handler with a `__len__` may be false

@@ -46,8 +46,8 @@ class Feeder:
         has_room: Wakeup,
         *,
         jobs_per_pass: int,
-        known: Callable[[Any], Sequence[Any] | None] | None = None,
-        on_full: Callable[[], None] | None = None,
+        known: Callable[[Any], Sequence[Any] | None] | None,
+        on_full: Callable[[], None] | None,
     ) -> None:
         self._ledger = ledger
         self._on_job = on_job

@@ -96,7 +96,7 @@ class WorkerPool:
         emitter: Emitter,
         has_room: Wakeup,
         on_failure: Callable[[Exception], None],
-        gates: Gates | None = None,
+        gates: Gates | None,
     ) -> None:
         self.ledger = ledger
         self.scheduler = scheduler

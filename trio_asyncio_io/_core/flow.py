@@ -103,7 +103,7 @@ class Flow:
         handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters, *, group: int = 0) -> None:
+    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters, *, group: int) -> None:
         self.capacity = capacity
         self.group = group
         self.is_ordered = False

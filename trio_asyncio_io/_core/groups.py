@@ -52,7 +52,7 @@ class Group(Entry):
 
     __slots__ = ("_records", "part")
 
-    def __init__(self, records: Sequence[Entry], part: Part | None = None) -> None:
+    def __init__(self, records: Sequence[Entry], part: Part | None) -> None:
         first = records[0]
         super().__init__(first.element, [entry.value for entry in records], first.sequence, first.since)
         self.attempts = first.attempts

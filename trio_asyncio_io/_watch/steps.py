@@ -103,7 +103,7 @@ class RecordSteps:
         if len(self.spans) < MAX_SPANS:
             self.spans.append(Span(kind, name, now))
 
-    def enter_slot(self, now: float, call: GroupCall | None = None) -> None:
+    def enter_slot(self, now: float, call: GroupCall | None) -> None:
         """The record gets a slot for an attempt."""
         self.attempts += 1
         if len(self.spans) < MAX_SPANS:

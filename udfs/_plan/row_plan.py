@@ -46,7 +46,7 @@ def plan_rows(
     inputs: Sequence[str],
     event_time: str | None = None,
     keys: Sequence[str] = (),
-    flatten: Flatten = False,
+    flatten: Flatten,
 ) -> RowPlan:
     """Check all column names, and find the columns.
 

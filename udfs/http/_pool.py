@@ -99,9 +99,9 @@ class ConnectionPool:
         max_idle: int,
         keepalive_expiry: float,
         retries: int,
-        uds: str | None = None,
+        uds: str | None,
         *,
-        only_public: bool = False,
+        only_public: bool,
     ) -> None:
         _check_minimum(1, max_connections=1 if max_connections is None else max_connections)
         _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry, retries=retries)
