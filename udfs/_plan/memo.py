@@ -275,9 +275,7 @@ def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
             f"memo needs the key among the inputs, and {', '.join(names)} is not: rows with equal inputs would be in "
             "several tasks. Add it to inputs, or leave it out of key"
         )
-    added = enrichment.added
-    kind: T.DataType = added.fields[0].dataType if len(added) == 1 else added
-    answer = T.ArrayType(kind) if enrichment.flatten else kind
+    answer = T.ArrayType(enrichment.output_type) if enrichment.flatten else enrichment.output_type
     function = memo.name or enrichment.settings.function.name
     spread_by = tuple(plan.columns.names[n] for n in enrichment.key or enrichment.inputs)
     return MemoTask(

@@ -118,6 +118,11 @@ class Enrichment:
     key: tuple[int, ...] = ()
     flatten: Flatten = False
 
+    @property
+    def output_type(self) -> DataType:
+        """The type of an output: of the only new column, or a struct of several."""
+        return self.added.fields[0].dataType if len(self.added) == 1 else self.added
+
 
 @dataclass(frozen=True, slots=True)
 class MemoTask:

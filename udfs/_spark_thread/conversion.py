@@ -101,13 +101,11 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
 
     def __init__(self, enrichment: Enrichment) -> None:
         super().__init__(enrichment.settings)
-        added = enrichment.added
-        kind: DataType = added.fields[0].dataType if len(added) == 1 else added
         self._enrichment = enrichment
-        self._writer = ResultWriter(kind, enrichment.zone, enrichment.settings)
+        self._writer = ResultWriter(enrichment.output_type, enrichment.zone, enrichment.settings)
         self._extras = extra_columns(enrichment.settings)
-        self._new_names = [*added.names, *(extra.name for extra in self._extras)]
-        self._wrapper = _wrapper(added)
+        self._new_names = [*enrichment.added.names, *(extra.name for extra in self._extras)]
+        self._wrapper = _wrapper(enrichment.added)
         self._inputs = InputBatches()
 
     def read(self, batch: pa.RecordBatch) -> list[Row]:

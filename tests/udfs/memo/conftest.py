@@ -47,13 +47,12 @@ def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
         **more: Any,
     ) -> MemoRows:
         memo = memo or Memo(str(tmp_path))
-        kind: T.DataType = added.fields[0].dataType if len(added) == 1 else added
-        kind = T.ArrayType(kind) if flatten else kind
+        made = settings(function, **{"mode": "unordered", **more})
+        enrichment = Enrichment(made, added, "UTC", inputs=(0,), flatten=flatten)
+        kind = T.ArrayType(enrichment.output_type) if flatten else enrichment.output_type
         schema = memo_schema("look_up", inputs, kind, ("n",))
         if claims:
             Directory(memo.path, schema).claim()
-        made = settings(function, **{"mode": "unordered", **more})
-        enrichment = Enrichment(made, added, "UTC", inputs=(0,), flatten=flatten)
         seconds = memo.max_age, memo.remember_failures_for, memo.write_every
         task = MemoTask(memo.path, schema, kind, "look_up", memo.version, *seconds, partitions=1, in_buckets=in_buckets)
         return MemoRows(enrichment, task)
