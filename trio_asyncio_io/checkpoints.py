@@ -152,20 +152,18 @@ class _CheckpointTable:
     def _checked_rows(self) -> dict[str, tuple[bytes, bytes]]:
         """Snapshot and position of each name. All rows are intact."""
         rows = {}
-        for row in self._database.connection.execute("SELECT name, snapshot, position, checksum FROM checkpoints"):
-            self._check_row(*row)
-            rows[row[0]] = row[1:3]
+        query = "SELECT name, snapshot, position, checksum FROM checkpoints"
+        for name, snapshot, position, found in self._database.connection.execute(query):
+            is_intact = (
+                isinstance(name, str)
+                and isinstance(snapshot, bytes)
+                and isinstance(position, bytes)
+                and found == checksum(name.encode(), snapshot, position)
+            )
+            if not is_intact:
+                raise self._database.damaged(f"the checksum of {name!r} is wrong")
+            rows[name] = snapshot, position
         return rows
-
-    def _check_row(self, name: object, snapshot: object, position: object, found: object) -> None:
-        is_intact = (
-            isinstance(name, str)
-            and isinstance(snapshot, bytes)
-            and isinstance(position, bytes)
-            and found == checksum(name.encode(), snapshot, position)
-        )
-        if not is_intact:
-            raise self._database.damaged(f"the checksum of {name!r} is wrong")
 
 
 class SQLiteStore(trio.abc.AsyncResource):
