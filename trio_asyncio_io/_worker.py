@@ -38,7 +38,7 @@ from ._gates import Gates
 from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
 
-__all__ = ["JOBS_PER_PASS", "Worker", "WorkerPool"]
+__all__ = ["WorkerPool"]
 
 # Attempts between two checkpoints, of functions that never suspend
 JOBS_PER_PASS = 100

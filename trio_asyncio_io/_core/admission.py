@@ -26,7 +26,6 @@ __all__ = [
     "SAME_INSTANT",
     "Admission",
     "CallEndedError",
-    "GateInUse",
     "Holders",
     "KeyGates",
     "Line",

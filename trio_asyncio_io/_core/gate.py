@@ -22,7 +22,6 @@ __all__ = [
     "Copies",
     "Gate",
     "Outcome",
-    "OutcomeKind",
     "PerKey",
     "RefusedError",
     "as_gates",

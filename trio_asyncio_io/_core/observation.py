@@ -19,7 +19,7 @@ from .observer import Meter, Observer
 from .options import Options
 from .queue import CompletionOrder, Entry, InputOrder, KeyOrder, Order
 
-__all__ = ["HOOKS", "ledger_for"]
+__all__ = ["ledger_for"]
 
 _log = logging.getLogger("trio_asyncio_io")
 

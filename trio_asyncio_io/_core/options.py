@@ -13,7 +13,7 @@ from .observer import Observer
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
 
-__all__ = ["Mode", "OnError", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
+__all__ = ["Mode", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
 
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 OnTimeout: TypeAlias = Callable[[Any], Awaitable[Any]]

@@ -9,7 +9,7 @@ from typing import Any
 from .histogram import Durations, Histogram
 from .verdict import LoadClass
 
-__all__ = ["Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
+__all__ = ["FOLD", "Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
 
 # All records are counted at first, and then one in nineteen, because that takes a twentieth of an element's time
 EXACT_RECORDS = 500

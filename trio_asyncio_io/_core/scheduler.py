@@ -41,7 +41,7 @@ from .groups import Group, Grouping, Part, Pool
 from .ledger import Ledger
 from .queue import Entry
 
-__all__ = ["TRANSITIONS", "Deadlines", "Gates", "Scheduler"]
+__all__ = ["TRANSITIONS", "Deadlines", "Scheduler"]
 
 FOR_SLOT: Final = "for a slot"
 FOR_GATE: Final = "for a gate"

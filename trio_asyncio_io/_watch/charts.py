@@ -11,7 +11,7 @@ from .._core.histogram import Histogram
 from .run import Series
 from .svg import escaped
 
-__all__ = ["failures_chart", "latency_chart", "running_chart", "throughput_chart"]
+__all__ = ["failures_chart", "latency_chart", "nice", "running_chart", "throughput_chart"]
 
 # From the right to the left, so that no name crosses a line
 QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p50", 0.5))

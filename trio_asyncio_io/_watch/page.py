@@ -19,7 +19,7 @@ from .._core.statistics import Statistics
 from .charts import failures_chart, latency_chart, running_chart, throughput_chart
 from .run import Failures, Run
 
-__all__ = ["page", "table"]
+__all__ = ["page", "quantiles", "table", "times"]
 
 # Blue and vermilion are those of Okabe and Ito, which people with any color vision can distinguish
 STYLE = """

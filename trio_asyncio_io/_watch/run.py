@@ -13,7 +13,7 @@ from .._core.job import TaskTimes
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
 
-__all__ = ["MAX_BINS", "Failures", "Run", "Series", "SlowRecord", "merge", "merged"]
+__all__ = ["MAX_BINS", "MAX_SLOW", "Failures", "Run", "Series", "merge", "merged"]
 
 # When there are more, each two become one
 MAX_BINS = 120

@@ -27,7 +27,7 @@ from typing import Literal, Self, TypeAlias
 
 from ._sample import RecordedCall
 
-__all__ = ["Cap", "caps_of"]
+__all__ = ["FINE_STEP", "Cap", "caps_of"]
 
 FIRST_CALLS, MOST_CALLS = 400, 1_600  # that all limits are tried on, and those that explain these
 STEP, FINE_STEP = 1.06, 1.006  # of the scales of rates and windows: of all, and around the best ones

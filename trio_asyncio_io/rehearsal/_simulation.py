@@ -35,7 +35,7 @@ from ..gates import Budget
 from ._sample import RecordedCall
 from ._service import Begin
 
-__all__ = ["Opens", "Run", "simulate"]
+__all__ = ["Run", "gates_of", "simulate"]
 
 
 class Opens(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from .tokens import HORIZON, LATENESS, Grant, Request, pace_of
 
-__all__ = ["OPEN_SECONDS", "POLL", "TIMEOUT", "Lease", "Outage", "RateLease"]
+__all__ = ["OPEN_SECONDS", "POLL", "PROBE", "TIMEOUT", "Lease", "RateLease"]
 
 OPEN_SECONDS = 5.0  # for a connection to open
 TIMEOUT = 1.0  # seconds for a grant to arrive

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import ClassVar
 
-__all__ = ["HORIZON", "LATENESS", "Grant", "Request", "TokenSource", "pace_of"]
+__all__ = ["HORIZON", "LATENESS", "Grant", "Refusal", "Request", "TokenSource", "pace_of"]
 
 # Tokens are for instants of at most this many seconds ahead: after that, nothing that a lost source granted is left
 HORIZON = 0.3

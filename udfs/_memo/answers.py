@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute
 
-__all__ = ["ALWAYS", "BUCKETS", "CONTENTS", "Freshness", "contents_of", "kind_of", "latest"]
+__all__ = ["ALWAYS", "BUCKETS", "CONTENTS", "Freshness", "compute", "contents_of", "kind_of", "latest"]
 
 compute: Any = pyarrow.compute  # type checkers do not see its functions, which are made at import
 

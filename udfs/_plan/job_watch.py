@@ -11,7 +11,7 @@ from typing import Any
 from .._spark_version import check_reports_progress
 from .metrics import SUMS, observed_sums, summary
 
-__all__ = ["ClassicWatch", "Numbers", "RemoteWatch", "watch_on"]
+__all__ = ["Numbers", "watch_on"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 from .._limits.cluster_limits import ClusterRate, as_cluster_rates
 from .._plan.metrics import called_rows
 
-__all__ = ["Job", "JobForecast", "MeasuredRate"]
+__all__ = ["Job", "JobForecast"]
 
 CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
 

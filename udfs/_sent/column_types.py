@@ -16,8 +16,6 @@ from .settings import Settings
 
 __all__ = [
     "ERROR_TYPE",
-    "METADATA_TYPE",
-    "ExtraColumn",
     "arrow_type",
     "error_array",
     "extra_columns",

@@ -23,7 +23,7 @@ from .._exceptions import type_name
 from .._spark_version import arrow_type_in_utc
 from .row import Row
 
-__all__ = ["HIGHEST", "LOWEST", "METRICS_COLUMN", "METRICS_TYPE", "NUMBERS", "OF_TASKS", "MetricsColumn"]
+__all__ = ["HIGHEST", "LOWEST", "METRICS_COLUMN", "METRICS_TYPE", "NUMBERS", "MetricsColumn"]
 
 METRICS_COLUMN = "__udfs_metrics"
 METRICS_TYPE = StructType(

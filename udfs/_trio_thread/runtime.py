@@ -23,7 +23,7 @@ from trio_asyncio_io.blocking import BlockedLoop
 from .._exceptions import is_user_frame
 from .._sent.packed_function import PackedFunction
 
-__all__ = ["BlockedWorker", "Runtime"]
+__all__ = ["IDLE_SECONDS", "BlockedWorker", "Runtime"]
 
 # Spark ends a worker process that has been idle for a minute. Functions are closed before that.
 IDLE_SECONDS = 45.0
