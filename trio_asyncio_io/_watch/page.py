@@ -100,7 +100,8 @@ def _sections(run: Run, tasks: int, note: str, forecast: str) -> Iterator[str]:
     yield from _section("What went wrong", _failures(run))
     yield from _section("The slowest records", _slowest(run))
     yield from _section("Options", table(("Option", "Value"), run.options.items()))
-    yield f"<footer>{_versions()}</footer>"
+    versions = f"trio-asyncio-io {_version()} · Trio {trio.__version__} · Python {platform.python_version()}"
+    yield f"<footer>{versions}</footer>"
 
 
 def _section(title: str, content: str) -> Iterator[str]:
@@ -225,10 +226,6 @@ def _failures_of(kind: str, found: Failures) -> str:
 def _slowest(run: Run) -> str:
     rows = [(each.label, duration(each.seconds), str(each.attempts), each.outcome) for each in reversed(run.slowest)]
     return table(("Record", "Time", "Attempts", "Outcome"), rows, numbers=(1, 2)) if rows else ""
-
-
-def _versions() -> str:
-    return f"trio-asyncio-io {_version()} · Trio {trio.__version__} · Python {platform.python_version()}"
 
 
 def _version() -> str:

@@ -163,7 +163,8 @@ class _Events:
         self._begin, self._elements, self._options = begin, elements, options
         self._run = Run(elements)
         self._ledger = ledger_for(options, options.key)
-        self._gates = _Gates(gates_of(options), self._is_running, lambda _: random.choice(weights))
+        counters = self._ledger.counters
+        self._gates = _Gates(gates_of(options), lambda: counters.running > 0, lambda _: random.choice(weights))
         self._scheduler = Scheduler(
             self._ledger,
             options.capacity,
@@ -208,9 +209,6 @@ class _Events:
         if self._ended[last] > self._ended[first]:
             run.pace = (last - first) / (self._ended[last] - self._ended[first])
         return run
-
-    def _is_running(self) -> bool:
-        return self._ledger.counters.running > 0
 
     def _accept(self, now: float) -> None:
         ledger = self._ledger

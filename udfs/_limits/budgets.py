@@ -218,18 +218,14 @@ class BudgetLease(Lease):
         self._next_heartbeat = now + HEARTBEAT
         self._reported = self._spent
         self._lease = min(self._lease, floor)
-        return BudgetRequest(
-            self._name, self._amount, self._holder(), self._number, self._spent, floor, need, max(want, floor)
-        )
+        holder = f"{self._process}-{self._lives}"
+        return BudgetRequest(self._name, self._amount, holder, self._number, self._spent, floor, need, max(want, floor))
 
     def _begin_again(self) -> None:
         """Lease as another holder, because the source may forget those that hold nothing."""
         self._lives += 1
         self._number = 0
         self._spent = self._reserved = self._lease = self._reported = 0.0
-
-    def _holder(self) -> str:
-        return f"{self._process}-{self._lives}"
 
     def granted(self, grant: BudgetGrant, sent: float, received: float) -> None:  # noqa: ARG002 - as of a rate's lease
         """An answer has arrived for the latest request."""
