@@ -32,9 +32,7 @@ class Lifetime:
     """For how many seconds a result is valid.
 
     Args:
-        ttl: Seconds, above 0; `math.inf` forever.
-        negative_ttl: Seconds for negative results, at least 0; 0: they are not cached. None: the same as `ttl`.
-        is_negative: result -> whether it is negative.
+        ttl, negative_ttl, is_negative: As for `cached`.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
