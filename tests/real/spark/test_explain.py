@@ -135,26 +135,32 @@ def test_calls_that_fail_are_limited_by_their_trouble(spark: SparkSession, limit
     assert explain(seen).limit == limit, explain(seen)
 
 
-def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Takes 19 times as long for a batch as the batch took to come, on a slow machine as on a fast one."""
-    since = time.monotonic()
-    for batch in batches:
-        time.sleep(0.1 * batch.num_rows + 19 * (time.monotonic() - since))
+async def large(id: int) -> bytes:  # noqa: A002 - the name of the column
+    await trio.lowlevel.checkpoint()
+    return bytes(5_000_000)
+
+
+def stops(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Reads twelve of 40 batches as fast as they come, and then stops for 40 times as long, on any machine."""
+    began = 0.0
+    for place, batch in enumerate(batches):
+        began = began or time.monotonic()  # without the start of the workers
+        if place == 12:
+            time.sleep(40 * (time.monotonic() - began))
         yield batch.select(["id"])
-        since = time.monotonic()
 
 
 @pytest.mark.thorough
 def test_a_query_whose_results_are_read_slowly_is_limited_by_its_consumer(spark: SparkSession) -> None:
-    """Each row is larger than the connection's buffers, and the task reads it only after emitting the one before."""
+    """The results after the stop are larger than what the connections of two workers can buffer, in sum."""
     seen = Observation()
-    rows = spark.range(0, 28, 1, 1).withColumn("pad", F.repeat(F.lit("x"), 2_000_000))
     batch = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(batch)
     spark.conf.set(batch, "1")
     try:
-        out = ordered_wait(rows, fast, "same long", inputs=["id"], timeout=PATIENCE, capacity=1, buffer=1, metrics=seen)
-        assert out.mapInArrow(slowly, "id long").count() == 28
+        rows = spark.range(0, 40, 1, 1)
+        out = ordered_wait(rows, large, "same binary", timeout=PATIENCE, capacity=1, buffer=1, metrics=seen)
+        assert out.mapInArrow(stops, "id long").count() == 40
     finally:
         spark.conf.set(batch, before)
     assert explain(seen).limit == "consumer", explain(seen)
