@@ -38,7 +38,7 @@ def record(
             settings(function, mode="unordered", on_error="null"), ANSWER, "UTC", inputs=(0,), flatten=flatten
         )
         source: Any = SimpleNamespace(isStreaming=False)
-        plan = RowPlan(source, NUMBERS, ANSWER, (), enrichment)
+        plan = RowPlan(source, NUMBERS, ANSWER, ("answer",), (), enrichment)
         monkeypatch.setattr(JobRows, "_plan", lambda _: plan)
         monkeypatch.setattr(JobRows, "_drawn", lambda *_: drawn)
         options |= {"memo": tmp_path} if has_memo else {}

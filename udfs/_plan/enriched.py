@@ -75,6 +75,8 @@ def enriched(
         with_results = enriched_with_memo(plan, memo)
     else:
         with_results = plan.source.mapInArrow(_row_task(plan.enrichment), plan.schema)
+    if plan.source is not df:
+        with_results = with_results.toDF(*plan.names)
     return with_results if metrics is None else observed(with_results, metrics, settings)
 
 

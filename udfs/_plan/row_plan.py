@@ -26,7 +26,8 @@ class RowPlan:
     Attributes:
         source: The DataFrame, with column names that Spark can look up.
         columns: Its columns under the user's names, in the same order.
-        schema: The columns of the enriched rows.
+        schema: The columns of the enriched rows, with the names of `source`.
+        names: Their names for the user.
         keys: The names of the key columns in `source`.
         enrichment: How the tasks enrich the rows.
     """
@@ -34,6 +35,7 @@ class RowPlan:
     source: DataFrame
     columns: StructType
     schema: StructType
+    names: tuple[str, ...]
     keys: tuple[str, ...]
     enrichment: Enrichment
 
@@ -72,11 +74,17 @@ def plan_rows(
     zone = time_zone(df.sparkSession)
     check_time_zone(zone, StructType([*(existing.fields[position[name]] for name in inputs), *added]))
     columns = StructType(plan_fields(existing))
-    names = lookup_names(existing.names, HASH_COLUMN)
+    new = [*plan_fields(added), *extras]
+    names = lookup_names(existing.names, [HASH_COLUMN, *(field.name for field in new)])
+    renamed = [
+        StructField(name, each.dataType, each.nullable, each.metadata)
+        for name, each in zip(names, columns, strict=True)
+    ]
     return RowPlan(
         source=df if names == existing.names else df.toDF(*names),
         columns=columns,
-        schema=StructType([*columns.fields, *plan_fields(added), *extras]),
+        schema=StructType([*renamed, *new]),
+        names=(*existing.names, *(field.name for field in new)),
         keys=tuple(names[position[name]] for name in keys),
         enrichment=Enrichment(
             settings,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import count, islice
 from typing import Any, Final
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
@@ -97,7 +98,7 @@ def check_columns(
     return {name: known.index(fold(name)) for name in inputs}
 
 
-def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
+def lookup_names(existing: Sequence[str], reserved: Sequence[str]) -> list[str]:
     """Names that Spark can look up: the existing ones, or numbered ones if that is impossible for any of them.
 
     `mapInArrow` looks up columns by name. It reads a dot as a field access, a backtick as a quote and "*" as all
@@ -105,11 +106,14 @@ def lookup_names(existing: Sequence[str], reserved: str) -> list[str]:
 
     Args:
         existing: The names of the columns.
-        reserved: A name that no column may have.
+        reserved: Names that no column may have.
     """
     is_plain = all(re.fullmatch(r"\w+", name) for name in existing)
-    folded = {name.lower() for name in [*existing, reserved]}
-    return list(existing) if is_plain and len(folded) > len(existing) else [f"_{n}" for n in range(len(existing))]
+    folded = {name.lower() for name in existing}
+    if is_plain and len(folded) == len(existing) and folded.isdisjoint(map(str.lower, reserved)):
+        return list(existing)
+    numbered = (name for n in count() if (name := f"_{n}") not in reserved)
+    return list(islice(numbered, len(existing)))
 
 
 def event_time_column(column: StructField) -> None:

@@ -80,10 +80,13 @@ def enriched_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
     planned = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     in_order = bool(plan.keys)
     processor: Any = CarryingProcessor(plan.enrichment, carry_over, plan.columns, planned, in_order=in_order)
-    names = tuple(plan.columns.names)
+    names, output = tuple(plan.columns.names), tuple(plan.schema.names)
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return Buckets(bucket_ids(partitions_of_query(planned)), names, by_hash=in_order).run(batches)
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return unpacked(batches, output)
 
     if in_order:
         df = df.withColumn(HASH_COLUMN, F.hash(*plan.keys))
@@ -92,4 +95,4 @@ def enriched_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
         .groupBy("bucket")
         .transformWithStateInPandas(processor, PAYLOAD, outputMode="append", timeMode="ProcessingTime")
     )
-    return stateful.mapInArrow(in_workers(f"{name}: unpack", unpacked), plan.schema)
+    return stateful.mapInArrow(in_workers(f"{name}: unpack", unpack), plan.schema)

@@ -171,8 +171,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         new = [results] if len(self._enrichment.added) == 1 else results.flatten()
         new += [extra.array(rows) for extra in self._extras]
         added = [pa.field(name, array.type) for name, array in zip(self._new_names, new, strict=True)]
-        schema = pa.schema(_distinct([*old.schema, *added]))
-        return pa.RecordBatch.from_arrays([*old.columns, *new], schema=schema)
+        return pa.RecordBatch.from_arrays([*old.columns, *new], schema=pa.schema([*old.schema, *added]))
 
     def _flattened(self, rows: Sequence[Row]) -> tuple[list[Row], list[Any], int]:
         """A row for each output, the outputs, and the largest number of outputs of one row.
@@ -219,10 +218,3 @@ def _wrapper(added: StructType) -> str | None:
     inner = field.dataType.names if isinstance(field.dataType, StructType) else []
     is_ambiguous = isinstance(field.dataType, MapType) or inner == [field.name]
     return None if len(added) > 1 or is_ambiguous else field.name
-
-
-def _distinct(columns: list[pa.Field]) -> list[pa.Field]:
-    """The columns, named by position if two names are equal: Spark reads them by position, but by distinct names."""
-    if len({each.name for each in columns}) == len(columns):
-        return columns
-    return [each.with_name(str(position)) for position, each in enumerate(columns)]

@@ -208,11 +208,11 @@ def _in_words(names: list[str], types: list[str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=False))
 
 
-def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The record batches in the payloads of the stateful stage."""
+def unpacked(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The record batches in the payloads of the stateful stage, with these names of columns."""
     for batch in batches:
         for payload in batch.column(0):
-            yield from_payload(payload.as_buffer())
+            yield from_payload(payload.as_buffer()).rename_columns(names)
 
 
 class MicroBatch:

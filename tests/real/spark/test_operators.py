@@ -135,9 +135,12 @@ def test_other_columns_of_every_type_are_unchanged(spark: SparkSession, wait: An
 
 
 @ONE
-def test_the_schema_of_arrow_data_may_be_validated(spark: SparkSession, wait: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [[], ["1 as `a.b`", "2 as x", "3 as x"]], ids=["plain names", "odd names"])
+def test_the_schema_of_arrow_data_may_be_validated(
+    spark: SparkSession, wait: Any, others: list[str], tmp_path: Path
+) -> None:
     """Columns that are NOT NULL stay so, also with a memo."""
-    df = spark.range(4).withColumn("inner", F.expr("named_struct('x', id, 'tags', array('a'))"))
+    df = spark.range(4).selectExpr("id", "named_struct('x', id, 'tags', array('a')) as inner", *others)
     key = "spark.sql.execution.arrow.pyspark.validateSchema.enabled"
     spark.conf.set(key, "true")
     try:

@@ -86,12 +86,16 @@ def test_ambiguous_columns_are_accepted_if_they_are_not_inputs(existing: list[st
 
 @pytest.mark.parametrize("names", [["id", "text_2", "Größe"], ["_0", "_1"]])
 def test_columns_that_spark_can_look_up_have_their_own_names(names: list[str]) -> None:
-    assert lookup_names(names, "__hash") == names
+    assert lookup_names(names, ["__hash", "temp"]) == names
 
 
 @pytest.mark.parametrize("name", ["a.b", "a`b", "a b", "", "*", "ID", "id", "__HASH"])
 def test_columns_are_numbered_if_spark_cannot_look_one_up(name: str) -> None:
-    assert lookup_names(["id", name], "__hash") == ["_0", "_1"]
+    assert lookup_names(["id", name], ["__hash"]) == ["_0", "_1"]
+
+
+def test_numbers_of_columns_leave_out_those_that_a_new_column_has() -> None:
+    assert lookup_names(["a.b", "a.b"], ["__hash", "_0"]) == ["_1", "_2"]
 
 
 @pytest.mark.parametrize(("added", "case"), [(["temp", "temp"], True), (["temp", "TEMP"], False)])

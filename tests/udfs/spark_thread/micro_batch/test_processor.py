@@ -196,7 +196,12 @@ def test_unordered_rows_from_another_number_of_partitions_are_accepted(query: An
     assert sorted(after.expire(now=200)) == [2, 6]
 
 
-def test_unpacked_restores_the_record_batches() -> None:
-    parts = [pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]}), pa.RecordBatch.from_pydict({"x": [None]})]
+def test_unpacked_restores_the_record_batches_with_the_names_of_the_plan() -> None:
+    parts = [
+        pa.RecordBatch.from_pydict({"n": [1, 2], "x": ["a", None]}),
+        pa.RecordBatch.from_pydict({"n": [3], "x": [""]}),
+    ]
     packed = pa.RecordBatch.from_pydict({"payload": [to_payload(part) for part in parts]})
-    assert [each.to_pydict() for each in unpacked(iter([packed]))] == [part.to_pydict() for part in parts]
+    restored = list(unpacked(iter([packed]), ["_0", "_1"]))
+    assert [each.schema.names for each in restored] == [["_0", "_1"]] * 2
+    assert [each.rename_columns(["n", "x"]) for each in restored] == parts
