@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
-import trio
 
-from trio_asyncio_io import AsyncFunction, retry_after
+from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.policies import cached, gated, single_flight
 
@@ -36,13 +35,12 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     """A function from a request to its response.
 
     An outcome that should be retried is raised as a `RetryableError` and stored in the request, where it is the result
-    when retries or time are used up. It is not retried if its `Retry-After` ends after the deadline. Gates see only
-    exceptions, so a response about the state of the service is raised and stored also if it is not retried.
+    when retries or time are used up. Gates see only exceptions, so a response about the state of the service is raised
+    and stored also if it is not retried.
 
     Runs where: opened once per worker process, with one client. Equal calls share it.
 
     Args:
-        timeout: Seconds from a request's first attempt to its deadline.
         headers: Sent with every request, unless the request has one of the same name.
         retry_statuses: The statuses that are retried.
         rate: Attempts that start per second, or None.
@@ -53,7 +51,6 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         only_public: Whether only globally routable addresses are connected to.
     """
 
-    timeout: float
     headers: tuple[tuple[str, str], ...]
     retry_statuses: tuple[int, ...]
     rate: float | None
@@ -96,7 +93,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
                 and `HostRefusedError`.
         """
         request.last = None
-        request.prepare(self.headers, trio.current_time() + self.timeout)
+        request.prepare(self.headers)
         try:
             response: HttpResponse = await (self._send_get if request.is_plain_get else self._send)(request)
         except _TRANSIENT as error:
@@ -112,9 +109,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     def _trouble(self, request: HttpRequest, response: HttpResponse) -> AttemptError | None:
         """The error to raise for a response, or None."""
         if self._is_retryable(request, response):
-            error = RetryableError(response)
-            if trio.current_time() + (retry_after(error) or 0.0) < request.deadline:
-                return error
+            return RetryableError(response)
         return AttemptError(response) if response.is_trouble else None
 
     def _is_retryable(self, request: HttpRequest, response: HttpResponse) -> bool:

@@ -149,7 +149,6 @@ class HttpOptions:
 
     def _call(self) -> HttpCall:
         return HttpCall(
-            timeout=self.timeout,
             headers=tuple(sorted((self.headers or {}).items())),
             retry_statuses=tuple(self.retry_statuses),
             rate=self.rate,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from base64 import b64encode
 from collections.abc import Hashable, Iterable
@@ -57,12 +56,11 @@ class HttpRequest:
 
     Attributes:
         last: The outcome of the last attempt if it was raised as an `AttemptError`; None during an attempt.
-        deadline: On Trio's clock; set at the first attempt.
         prepared: The request as it is sent; made at the first attempt.
         was_redirected: Whether the attempt was redirected.
     """
 
-    __slots__ = ("_body", "_headers", "_target", "deadline", "last", "method", "prepared", "url", "was_redirected")
+    __slots__ = ("_body", "_headers", "_target", "last", "method", "prepared", "url", "was_redirected")
 
     def __init__(self, method: str, url: str, headers: TextHeaders = (), body: Any = None) -> None:
         self.method = method.upper()
@@ -71,7 +69,6 @@ class HttpRequest:
         self._body: str | bytes | None = body
         self._target: Target | None = None
         self.last: AttemptError | None = None
-        self.deadline = math.inf
         self.prepared: Hop | None = None
         self.was_redirected = False
 
@@ -111,12 +108,11 @@ class HttpRequest:
         """Return what distinguishes one plain GET from another."""
         return self.url, self._headers
 
-    def prepare(self, common: tuple[tuple[str, str], ...], deadline: float) -> None:
+    def prepare(self, common: tuple[tuple[str, str], ...]) -> None:
         """Prepare for an attempt.
 
         Args:
             common: The configured headers. The row's own replace those of the same name.
-            deadline: The request's deadline, if this is its first attempt.
 
         Raises:
             httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError: The request is not valid.
@@ -125,7 +121,6 @@ class HttpRequest:
         self.was_redirected = False
         if self.prepared is not None:
             return
-        self.deadline = deadline
         if not _TOKEN.fullmatch(self.method):
             raise ValueError("the method must be a word such as GET")
         body = self._body.encode() if isinstance(self._body, str) else self._body

@@ -12,6 +12,8 @@ from trio.testing import MockClock
 
 from tests.udfs.http.serving import refusing
 from tests.udfs.http_columns.working import get, request, responding
+from trio_asyncio_io import ordered_wait
+from trio_asyncio_io.gates import RateLimit
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import HttpResponse
 from udfs.http_columns._requests import HttpRequest
@@ -205,9 +207,26 @@ async def test_attempts_start_at_the_rate_and_cached_responses_are_free(autojump
     assert started == [("http://host/a", 0.0), ("http://host/b", 0.5), ("http://host/c", 1.0)]
 
 
+async def test_a_wait_for_a_gate_leaves_time_for_the_retries(autojump_clock: MockClock) -> None:
+    options = HttpOptions(timeout=2.0)
+    call = options._call()
+    started = []
+
+    async def exchange(request: HttpRequest) -> HttpResponse:
+        started.append(trio.current_time())
+        return HttpResponse(503 if len(started) < 4 else 200, {}, request.url)
+
+    call._exchange = exchange  # type: ignore[method-assign]
+    row = HttpRequest("GET", "http://host/")
+    retry = options._retry()
+    async with ordered_wait([row], call, timeout=2.0, retry=retry, gate=RateLimit(0.1, burst=1)) as results:
+        assert [response.status async for response in results] == [200]
+    assert started == [0.0, 10.0, 20.0, 30.0]
+
+
 def test_a_request_has_no_timeouts_for_its_steps() -> None:
     """The row's timeout is the only one. httpx's default would end a slow response after five seconds."""
     request = HttpRequest("GET", "http://host/")
-    request.prepare((), math.inf)
+    request.prepare(())
     assert request.prepared is not None
     assert request.prepared.writer.timeouts == {}
