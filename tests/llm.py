@@ -56,8 +56,8 @@ def example(url: str) -> dict[str, Any]:
     paths = sys.path.copy()
     sys.path.insert(0, str(EXAMPLES))
     try:
-        main, providers = import_module("paid_llm"), import_module("paid_llm_providers")
+        main, *others = map(import_module, ("paid_llm", "paid_llm_providers", "paid_llm_tasks"))
     finally:
         sys.path[:] = paths
     main.SERVICE = url
-    return {**vars(providers), **vars(main)}
+    return {name: value for module in (*others, main) for name, value in vars(module).items()}

@@ -139,7 +139,7 @@ class Rater(AsyncFunction):
 def reading():  # an answer may have any form
     try:
         yield
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise MalformedError(f"{type(error).__name__}: {error}") from error
 
 

@@ -1,5 +1,6 @@
 """Start `python llm_service.py` first."""
 
+from operator import itemgetter
 from typing import Literal
 
 import trio
@@ -31,10 +32,11 @@ class Embedder(OpenAI):
         body = await self.send(request)
         with reading():
             settle(DOLLARS * body["usage"]["total_tokens"], "dollars")
-            embeddings = {each["index"]: each["embedding"] for each in body["data"]}
-            if sorted(embeddings) != list(range(len(texts))):
-                raise ValueError(f"{len(embeddings)} embeddings for {len(texts)} texts")
-        return [embeddings[index] for index in range(len(texts))]
+            data = sorted(body["data"], key=itemgetter("index"))
+            indexes = [each["index"] for each in data]
+            if indexes != list(range(len(texts))):
+                raise ValueError(f"embeddings {indexes} for {len(texts)} texts")
+            return [each["embedding"] for each in data]
 
 
 async def main():

@@ -253,6 +253,7 @@ NO_TEXT = {"finish_reason": "stop", "message": {"content": None}}
         ("OpenAI", {"usage": {"prompt_tokens": 9, "completion_tokens": 1}, "choices": []}),
         ("OpenAI", {"usage": {"prompt_tokens": 9, "completion_tokens": 1}, "choices": [NO_TEXT]}),
         ("OpenAI", {"usage": {"prompt_tokens": None, "completion_tokens": "1"}, "choices": [NO_TEXT]}),
+        ("OpenAI", {"usage": {"prompt_tokens": 9, "completion_tokens": 1}, "choices": [{"message": None}]}),
         ("Anthropic", {"usage": {"input_tokens": 9, "output_tokens": 1}, "stop_reason": "tool_use", "content": None}),
         ("Bedrock", {"usage": {"inputTokens": 9, "outputTokens": 1}, "stopReason": "tool_use", "output": {}}),
     ],
@@ -279,6 +280,24 @@ def answered(function: Any, *arguments: Any, **more: Any) -> Any:
 def test_an_answer_that_is_not_json_has_an_error_with_a_name(names: dict[str, Any]) -> None:
     results = rated(names, answered(names["OpenAI"](), 200, html="<h1>Sign in</h1>"))
     assert {type(result).__name__ for result in results} == {"MalformedError"}
+
+
+@pytest.mark.parametrize(
+    ("indexes", "expected"),
+    [
+        ((2, 0, 3, 1), [0, 1, 2, 3]),
+        *(
+            (indexes, ["MalformedError"] * 4)
+            for indexes in ((0, 1, 2), (0, 1, 2, 2), (0, 1, 2, 3, 3), (0, 1, 2, 4), ())
+        ),
+    ],
+)
+def test_each_embedding_counts_for_the_text_of_its_index(
+    names: dict[str, Any], indexes: tuple[int, ...], expected: list[Any]
+) -> None:
+    body = {"usage": {"total_tokens": 9}, "data": [{"index": index, "embedding": index} for index in indexes]}
+    results = rated(names, answered(names["Embedder"](), 200, json=body))
+    assert [type(each).__name__ if isinstance(each, Exception) else each for each in results] == expected
 
 
 @pytest.mark.parametrize(
