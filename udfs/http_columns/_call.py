@@ -76,7 +76,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
                 ttl=self.cache,
                 key=key,
                 negative_ttl=0,
-                is_negative=lambda response: not response.is_cacheable,
+                is_negative=lambda response: response.status in self.retry_statuses or not response.is_cacheable,
             )
 
     async def close(self) -> None:

@@ -80,8 +80,8 @@ def http_request(
             default an `AdaptiveRate()`, which is idle until the host responds with a 429, or a 503 with a
             `Retry-After`. None: no gates.
         cache: Seconds for which a worker process stores the response to a GET, for equal URLs and headers, above 0. It
-            stores the 4,000 that were used last, if their status is 2xx, 3xx or 404, and their body and their headers
-            have at most 64 Ki characters each. None (the default): no cache.
+            stores the 4,000 that were used last, if their status is 2xx, 3xx or 404 and not in `retry_statuses`, and
+            their body and their headers have at most 64 Ki characters each. None (the default): no cache.
         max_body_bytes: Upper limit of a decompressed body, from 1 to 512 MiB; 10 MiB by default. A larger body is an
             error.
         follow_redirects: Whether redirects are followed, up to 20 of them. Another origin (scheme, host and port) gets

@@ -190,6 +190,14 @@ async def test_the_cache_answers_only_plain_gets_with_equal_headers() -> None:
     assert Counter(server.paths) == {"/get": 2, "/post": 2, "/body": 2}
 
 
+@pytest.mark.parametrize("status", [202, 404])
+async def test_a_response_that_is_retried_is_not_cached(status: int) -> None:
+    async with responding(status, status, 200) as server:
+        for _ in range(2):
+            assert (await get(server.url, cache=60.0, retry_statuses=(status,)))[0]["status"] == 200
+        assert len(server.requests) == 3
+
+
 async def test_attempts_start_at_the_rate_and_cached_responses_are_free(autojump_clock: MockClock) -> None:
     call = HttpOptions(rate=2.0, cache=60.0, timeout=math.inf)._call()
     started = []
