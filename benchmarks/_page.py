@@ -23,10 +23,10 @@ The benchmark itself (`benchmarks/`) writes this page. All numbers in a table co
     .venv/bin/python -m benchmarks.instructions          # the same with idle gates, compared with none
 
 Contenders are measured one after another, round after round, and ratios are taken within a round, so that a
-disturbance affects all of them: the ratios hold on other machines, the times do not. In this process, calls are counted
-and how many are in flight at most, because a contender that ignores the limit or calls twice cannot be compared. "(no
-timeout)" means that a contender sets no deadline; this operator and the bare worker loop set one for each call. A peer
-that is not installed has a line without numbers.
+disturbance affects all of them: the ratios hold on other machines, the times do not. "calls" and "peak in flight" are
+counted in the tables that have these columns: a contender that calls twice or ignores the limit cannot be compared.
+"(no timeout)" means that a contender sets no deadline; this operator and the bare worker loop set one for each call. A
+peer that is not installed has a line without numbers.
 
 Daft, Pathway and Flink are not measured any more. Their numbers are recorded: they ran in processes of their own, with
 the code of commit b263e386 (`benchmarks/children`). Flink in Java calls a function in Java: it shows Flink's schedule,
