@@ -26,7 +26,7 @@ class OnTrio:
         trio.run(function, *arguments, clock=MockClock(autojump_threshold=0) if is_virtual else None)
 
     async def checkpoint(self, _: int) -> None:
-        """A call of exactly one checkpoint."""
+        """Execute one checkpoint, and nothing else."""
         await trio.lowlevel.checkpoint()
 
     def time(self) -> float:

@@ -19,7 +19,7 @@ class Figure:
 
     Attributes:
         name: The end of the name of its file.
-        section: The name of the section that shows it. Without it, there is no figure.
+        section: The name of the section that shows it. A run without this section draws no figure.
         caption: What it shows.
         draw: Writes it to a path. Raises an `ImportError` if matplotlib is missing.
     """

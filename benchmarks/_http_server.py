@@ -1,4 +1,4 @@
-"""The HTTP server of the part `http`, in its own process, with one port without and one with TLS.
+"""The HTTP server of the benchmark's part `http`: a process with a port for HTTP and a port for HTTPS.
 
 It is much faster than any client, and responds to each request at once.
 """

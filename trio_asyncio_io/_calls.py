@@ -103,7 +103,7 @@ class WeighedCall:
         return _usage_of(self.outer, name) if found is None else found
 
     def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
-        """As `usage`, summed over this call and those that `hedged` has made beside it."""
+        """Like `usage`, summed over this call and the calls that `hedged` has made beside it."""
         found = self.admission.usage_of_all(name)
         return _usage_of(self.outer, name) if found is None else found
 
@@ -146,13 +146,13 @@ def present_call(passage: Passage) -> WeighedCall | None:
 
 
 def usage_of_all(name: str | None = None) -> tuple[float, float] | None:
-    """Estimated and settled weight of the present call and those that `hedged` has made beside it, as sums.
+    """The estimated and the settled weight of the present call plus the calls that `hedged` has made beside it.
 
     Args:
         name: In the gate of this name. None (the default): in the first gate with a `weight`.
 
     Returns:
-        The two sums. None: there is no such gate.
+        The two sums, or None if the call has no such gate.
     """
     call: object = CURRENT_CALL.get()
     return call.usage_of_all(name) if isinstance(call, WeighedCall) else _usage_of(call, name)

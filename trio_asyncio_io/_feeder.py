@@ -22,7 +22,7 @@ FEW_ELEMENTS = 50
 
 
 class Feeder:
-    """Accepts elements one after another: those of a snapshot, those of a source, or those that a caller puts.
+    """Accepts elements one after another, from a snapshot, from a source, or from a caller's `put`.
 
     A lock orders the callers: first come, first served.
 

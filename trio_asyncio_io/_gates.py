@@ -303,7 +303,7 @@ class Gates:
         self._running = running
         self._on_throttled = on_throttled
         self._on_failure = on_failure
-        self._families: list[GateFamily] = []  # those of the gates for all calls, and then those of the `PerKey`
+        self._families: list[GateFamily] = []  # of the gates for all calls first, then of each `PerKey`
         self._of_key: dict[Hashable, KeyGates] = {}
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)

@@ -35,7 +35,7 @@ class StillClock(trio.abc.Clock):
 
 
 async def call(_: int) -> None:
-    """A call of one checkpoint."""
+    """Execute one checkpoint, and nothing else."""
     await trio.lowlevel.checkpoint()
 
 

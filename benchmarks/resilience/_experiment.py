@@ -41,7 +41,7 @@ class Criterion:
     of: str = ""
 
     def line(self, lines: Sequence[Line]) -> Line:
-        """That of the contender."""
+        """The line of the contender."""
         return next(line for line in lines if line.name == (self.of or lines[0].name))
 
     def is_met(self, lines: Sequence[Line]) -> bool:

@@ -33,13 +33,13 @@ __all__ = [
 
 Function = Callable[[Any], Awaitable[Any]]
 GatesOfTask = Gate | Sequence[Gate] | None
-Gates = Callable[[int], Sequence[GatesOfTask]]  # makes those of so many tasks
+Gates = Callable[[int], Sequence[GatesOfTask]]  # the number of tasks -> the gates of each task
 
 BACKOFF = "backoff only"  # the contender without a gate
 
 
 def each(make: Callable[[], GatesOfTask]) -> Gates:
-    """Gates of its own for each task."""
+    """A separate gate, or several, for each task."""
     return lambda tasks: [make() for _ in range(tasks)]
 
 
@@ -50,7 +50,7 @@ def none(tasks: int) -> list[GatesOfTask]:
 
 @dataclass(frozen=True)
 class ReproducibleBackoff(ExponentialBackoff):
-    """With the random numbers of `reproducible`. The operator seeds its own with the system's."""
+    """A backoff with the random numbers of `reproducible`, because the operator's own differ in every run."""
 
     def backoff(self, attempt: int, random: float) -> float:
         """The delay after attempt number `attempt`, in seconds."""

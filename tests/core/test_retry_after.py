@@ -96,7 +96,7 @@ def test_all_date_formats_of_http_are_read(date: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("year", [1969, 1999, 2026, 2068])
 def test_a_two_digit_year_is_from_1969_to_2068(year: int) -> None:
-    """As in `email.utils`; RFC 9110, section 5.6.7, has the 50 years around the present one."""
+    """`email.utils` does the same. In RFC 9110, section 5.6.7, the range depends on the present year."""
     date = f"Monday, 01-Jan-{year % 100:02d} 00:00:00 GMT"
     long_ago = format_datetime(datetime(1800, 1, 1, tzinfo=UTC), usegmt=True)
     seconds = retry_after(RefusedError(response=Response(Retry_After=date, Date=long_ago)))

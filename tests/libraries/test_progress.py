@@ -327,7 +327,7 @@ def test_the_summary_is_one_line(statistics: Statistics, seconds: float, line: s
 
 
 async def test_results_pass_through_without_a_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a daemon or under pythonw."""
+    """This is so in a daemon or under pythonw."""
     monkeypatch.setattr(sys, "stderr", None)
     async with ordered_wait(range(3), Scripted(), timeout=5.0) as results:
         with progress(results) as rows:

@@ -47,7 +47,7 @@ async def test_flink_40456_a_retry_around_the_deadline_has_exactly_one_output(
 async def test_flink_40456_a_retry_that_finishes_although_its_deadline_has_expired_gives_its_result(
     async_wait: Any, autojump_clock: MockClock, finishes: float
 ) -> None:
-    """As a call in a thread does, which cannot be cancelled."""
+    """A call in a thread cannot be cancelled."""
     script = Scripted({"a": [MISS, Step(finishes - 1.0)]})
     on_timeout = Recorder(Scripted())
 

@@ -146,7 +146,7 @@ async def test_a_handler_that_is_false_is_called(autojump_clock: MockClock) -> N
 
 
 async def test_a_dead_letter_that_the_function_returns_is_a_result_after_a_restart(autojump_clock: MockClock) -> None:
-    """As in a second run over dead letters, which returns those that it cannot repair."""
+    """A second run over dead letters, for example, returns the ones that it cannot repair."""
     letter = DeadLetter("bad", ValueError("bad"), 1, 0.5)
 
     async def repair(value: str) -> Any:

@@ -154,7 +154,7 @@ def test_a_gate_is_safe_for_any_calls(kind: str, data: st.DataObject) -> None:
 @settings(max_examples=2 * settings().max_examples)
 @given(data=st.data())
 def test_a_gate_is_safe_for_many_calls_of_one_length(kind: str, data: st.DataObject) -> None:
-    """So that the adaptive gates take their steps: among them calls of no length, all of which end at one instant."""
+    """It runs long enough for adaptive gates to take their steps. Calls that take no time all end at one instant."""
     driver = Driver(data.draw(GATES[kind]))
     pattern = data.draw(st.lists(st.tuples(durations, st.sampled_from(OUTCOMES)), min_size=1, max_size=4))
     at_once = data.draw(st.integers(1, 10))

@@ -379,7 +379,7 @@ async def test_the_waits_of_all_tasks_are_added_by_gate(path: Path, autojump_clo
 
 
 async def test_a_part_without_its_report_is_not_written(path: Path, autojump_clock: MockClock) -> None:
-    """As on a machine that does not share the directory."""
+    """This happens on a machine that does not share the directory."""
     of_task = report(path).of_task("task")
     with pytest.raises(FileNotFoundError):
         of_task.write_part()

@@ -231,7 +231,7 @@ class Admission:
         return None if position is None else (self.weights[position], self._weight(position))
 
     def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
-        """As `usage`, summed over this call and the further ones."""
+        """Like `usage`, summed over this call and the further ones."""
         found = [call.usage(name) or (0.0, 0.0) for call in (self, *self.further)]
         return None if self.usage(name) is None else (_sum(of[0] for of in found), _sum(of[1] for of in found))
 

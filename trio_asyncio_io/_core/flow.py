@@ -59,7 +59,7 @@ class Calls:
         self._seconds = 0.0
 
     def change(self, number: int, now: float) -> None:
-        """So many more calls run."""
+        """Record that `number` more calls run; below 0, fewer."""
         self._seconds, self._since = self.seconds(now), now
         self._running += number
 

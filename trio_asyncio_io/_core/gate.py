@@ -118,7 +118,7 @@ class Gate(ABC):
         most_at_once: Upper limit of the calls that it admits at the same time, or None. The capacity of an operator
             must be at least as high.
         name: Gates of one class and name share one state. None: the object has its own. `classify` and `weight` are not
-            shared: those of the gate that an operator was given apply to its calls.
+            shared: an operator applies those of the gate that it was given.
         must_keep: Whether a `PerKey` keeps its state for every key, however many there are.
     """
 

@@ -43,7 +43,7 @@ class Group(Entry):
 
     Args:
         records: One or more, by rank.
-        part: That of the records. None: the call was not split from another one.
+        part: The part to which the records belong. None: the call was not split from another one.
 
     Attributes:
         value: The argument of the function: the list of the records' values.
@@ -61,7 +61,7 @@ class Group(Entry):
 
     @property
     def records(self) -> Sequence[Entry]:
-        """As given."""
+        """The records of the group."""
         return self._records
 
 

@@ -269,7 +269,7 @@ class Scheduler:
         return min(free, number)
 
     def _candidates_to_retry(self) -> int:
-        """As `candidates`, while new records wait for retries."""
+        """Like `candidates`, while new records wait for retries."""
         if self._ledger.jobs:
             self._account_for_retries(self._ledger.jobs[-1].since)  # the newest may have arrived now
         number = len(self._changed) + sum(pool.groups for pool in self._complete_pools())

@@ -138,7 +138,7 @@ class Counts:
 
     @property
     def without_result(self) -> int:
-        """Those of `records` that failed or timed out."""
+        """How many of `records` failed or timed out."""
         return self.failed + self.timed_out - self.refused
 
     @property

@@ -305,7 +305,7 @@ def _label(steps: RecordSteps) -> str:
 
 
 def merge(traces: Iterable[Trace]) -> Trace:
-    """One trace of many: those of the tasks of a Spark job, or of several runs to compare.
+    """One trace from many, such as the traces of a Spark job's tasks, or of several runs to compare.
 
     Experimental: the function may change in any release.
 

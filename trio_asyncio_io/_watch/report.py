@@ -160,7 +160,7 @@ class Report(Recorder, Meter):
         """Write the part of this task.
 
         Args:
-            times: Those of the task. None: the page does not have the time of the tasks.
+            times: The times of the task. None: the page does not have them.
 
         Raises:
             OSError: The file cannot be written, such as when the block of the report has ended.

@@ -72,7 +72,7 @@ class _Window:
         since: Its start.
         peak: The largest number of calls at once.
         calls: The number of calls that ended.
-        fresh: Those of them that started in the window.
+        fresh: How many of them started in the window.
     """
 
     __slots__ = ("_seconds", "_squares", "_sum", "calls", "fresh", "peak", "since")

@@ -64,7 +64,7 @@ def usage(name: str | None = None) -> Usage | None:
         name: In the gate of this name. None (the default): in the first gate with a `weight`.
 
     Returns:
-        Its estimated and its settled weight. None: there is no such gate.
+        Its estimated and its settled weight, or None if the call has no such gate.
 
     Example:
         async def ask(prompt):

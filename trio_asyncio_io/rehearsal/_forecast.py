@@ -104,7 +104,7 @@ class Forecast:
         """What was forecast, what it became, and why they differ, in sentences.
 
         Args:
-            statistics: Those of the run at its end.
+            statistics: The statistics of the run at its end.
             seconds: The length of the run.
             capacity: The run's. None: that of `best`.
 
@@ -347,7 +347,7 @@ def _is_adaptive(options: Options) -> bool:
 
 
 def _at_most(calls: int, elements: int, trial: Run) -> int:
-    """So few elements that a run makes at most about so many calls."""
+    """The number of elements for which a run makes at most about this number of calls."""
     return max(1, min(elements, int(calls * trial.elements / max(1, trial.calls))))
 
 

@@ -212,15 +212,15 @@ class _Spread(RetryStrategy):
         object.__setattr__(self, "_numbers", count(1))
 
     def backoff(self, attempt: int, random: float) -> float:
-        """As the strategy."""
+        """The same as the strategy's."""
         return self._strategy.backoff(attempt, random)
 
     def retries_exception(self, exception: Exception) -> bool:
-        """As the strategy."""
+        """The same as the strategy's."""
         return self._strategy.retries_exception(exception)
 
     def retries_result(self, result: Any) -> bool:
-        """As the strategy."""
+        """The same as the strategy's."""
         return self._strategy.retries_result(result)
 
     def wait(self, attempt: int, random: float, exception: Exception | None = None) -> float:

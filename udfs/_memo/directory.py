@@ -259,7 +259,7 @@ class Directory:
         )
 
     def _open(self, file: File, kept_bytes: int = 0) -> OpenFile:
-        """As `open`, whatever the file holds."""
+        """Like `open`, whatever the file holds."""
         with self.naming(file):
             if file.checksum is None:
                 with self._fs.open_input_stream(self.at(file.name)) as stream:

@@ -49,7 +49,7 @@ class UDFArguments(TypedDict, total=False):
         buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
             capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
-        on_timeout: An async callable with the parameters of the function, whose result replaces that of a row that
+        on_timeout: An async callable with the parameters of the function, whose result becomes the result of a row that
             timed out. None (the default): the row fails.
         observer: An `Observer` whose methods are called in the worker at each step of a row. None by default.
         open_timeout: Seconds that `open` of the function may take in a worker; above 0, 30 by default.

@@ -1,4 +1,4 @@
-"""Python values: those of an Arrow array."""
+"""The Python values of an Arrow array."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MAX_GATES = 64
 
 
 def gates_of(settings: Settings) -> list[Gate | PerKey]:
-    """The gates of a task: those of its function in this process, and those of a cluster's limits.
+    """The gates of a task: its function's gates in this process, and the gates of a cluster's limits.
 
     Weights and keys are computed from rows.
     """

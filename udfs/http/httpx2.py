@@ -74,7 +74,7 @@ def _with_parameters_of(
 
 @completed_from(_HttpxTransport)
 class StackTransport(httpx2.AsyncBaseTransport):
-    """As `udfs.http.StackTransport`, which it uses, for httpx2."""
+    """`udfs.http.StackTransport` for httpx2."""
 
     @_with_parameters_of(_HttpxTransport.__init__)
     def __init__(self, **options: Any) -> None:
@@ -106,7 +106,7 @@ class StackTransport(httpx2.AsyncBaseTransport):
 
 
 class _ResponseBody(ResponseBody, httpx2.AsyncByteStream):
-    """As that of httpx, with httpx2's errors."""
+    """A body whose errors are httpx2's."""
 
     async def read(self) -> bytes:
         """See `ResponseBody`."""

@@ -206,7 +206,7 @@ def test_a_run_that_is_stopped_while_it_starts_afresh_can_be_repeated(tmp_path: 
 
 
 def test_a_run_without_flights_has_no_requests_for_each_flight() -> None:
-    """As one that resumes a stream which was stopped after its last flight."""
+    """This happens when a stream is resumed that was stopped after its last flight."""
     console = Console(record=True, file=StringIO())
     print_calls(console, Counter(), {}, 1.0)
     assert "0.00 for each flight" in console.export_text()

@@ -70,7 +70,7 @@ def test_progress_is_one_output_that_is_updated() -> None:
 
 
 def test_a_thread_can_update_its_output() -> None:
-    """As the progress of Spark does."""
+    """Spark's own progress bar does the same."""
     cell = """
 from threading import Thread
 from trio_asyncio_io.embedding import display_on

@@ -49,7 +49,7 @@ def test_a_column_has_one_response_per_row_and_sends_one_request(spark: SparkSes
 
 
 def test_a_host_that_refuses_requests_holds_back_no_other_one(spark: SparkSession, server: Server) -> None:
-    """With one slot. The host that refuses is paused after its first response, until the other one had all rows."""
+    """There is one slot. The host that refuses is paused after its first response, until the other one has all rows."""
     others: list[str] = []
 
     async def respond(peer: Peer) -> None:

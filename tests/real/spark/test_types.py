@@ -232,7 +232,7 @@ def test_a_column_uses_the_time_zone_of_the_session_that_runs_the_query(spark: S
 
 
 def test_rows_keep_their_time_zone_if_that_of_the_session_changes_before_the_query_runs(spark: SparkSession) -> None:
-    """As Spark's own functions of times do."""
+    """Spark's own date and time functions do the same."""
 
     async def naive(at: datetime) -> datetime:
         return at.replace(tzinfo=None)

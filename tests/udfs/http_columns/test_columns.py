@@ -55,7 +55,7 @@ def test_an_error_has_its_traceback_as_a_note(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_registered_function_runs_without_a_session() -> None:
-    """As in a worker, and in a user's own tests."""
+    """Workers and users' own tests both do this."""
     registered: dict[str, Any] = {}
     session: Any = SimpleNamespace(udf=SimpleNamespace(register=registered.__setitem__))
     register_http(session, retries=0)

@@ -111,7 +111,7 @@ async def test_a_url_that_is_not_valid_passes_no_gate() -> None:
 
 @pytest.mark.parametrize("trouble", [429, 500, None], ids=["429", "500", "broken"])
 async def test_a_host_in_trouble_holds_back_no_other_one(trouble: int | None) -> None:
-    """With one slot. The host in trouble gets no second request before the other one has had all of its."""
+    """There is one slot. The host in trouble gets no second request until the other one has all of its requests."""
     order: list[str] = []
 
     async def bad(peer: Peer) -> None:

@@ -270,7 +270,7 @@ def test_answers_are_in_the_memo_although_spark_takes_no_rows(
 def test_answers_are_in_the_memo_although_spark_has_closed_the_task(
     conversion: Any, batch: Any, tmp_path: Path
 ) -> None:
-    """As after a `limit`. Calls that have not ended are not remembered."""
+    """This happens after a `limit`. Calls that have not ended are not remembered."""
     answered = []
 
     async def answers_the_first(n: int) -> float:

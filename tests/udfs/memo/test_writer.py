@@ -100,7 +100,7 @@ def test_a_log_that_is_full_ends_and_another_begins(
 
 
 def test_a_log_that_is_old_ends(memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a log that nobody has written for an hour is that of a killed task."""
+    """So a log that nobody has written for an hour belongs to a killed task."""
     monkeypatch.setattr(module, "LOG_SECONDS", 0.0)
     with Writer(memo, 0.0, ALL) as writer:
         writer.add(answers(1))

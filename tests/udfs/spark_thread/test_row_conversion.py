@@ -72,7 +72,7 @@ def test_new_columns_follow_the_old_ones(run: Any) -> None:
 
 
 def test_a_column_that_is_not_null_stays_so(run: Any) -> None:
-    """Spark compares this if it validates the schema of Arrow data."""
+    """Spark compares nullability if it is configured to validate the schema of Arrow data."""
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("text", pa.string())])
     rows = pa.RecordBatch.from_arrays([pa.array([1]), pa.array(["a"])], schema=schema)
     [out] = run(halve, [rows])

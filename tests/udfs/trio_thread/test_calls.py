@@ -450,7 +450,7 @@ async def test_the_results_of_a_group_may_be_an_array(
 
 
 async def test_the_results_of_a_group_may_be_the_rows_of_an_array(settings: Any, autojump_clock: MockClock) -> None:
-    """As embedding models return them."""
+    """Embedding models return them."""
 
     async def embed(values: list[str]) -> Any:
         return np.arange(len(values) * 4, dtype=np.float32).reshape(len(values), 4)

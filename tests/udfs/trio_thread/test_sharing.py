@@ -80,7 +80,7 @@ def test_it_is_closed_a_while_after_the_last_task(
 
 
 def test_a_changed_definition_replaces_the_resource_that_no_task_uses(settings: Any, run_task: Any) -> None:
-    """As after a cell of a notebook was edited and run again."""
+    """This happens when a cell of a notebook is edited and run again."""
     before, after = Lines(), Lines()
     run_task(settings(user_of(shared("sharing 3", before.line), 1)))
     run_task(settings(user_of(shared("sharing 3", after.line, open_timeout=20.0), 1)))
