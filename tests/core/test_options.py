@@ -66,7 +66,7 @@ def test_an_invalid_timeout_is_refused(timeout: Any, error: type[Exception]) -> 
         ({"capacity": 8, "buffer": 7}, ValueError, "buffer must be at least the capacity, 8, got 7"),
         ({"buffer": 99}, ValueError, "buffer must be at least the capacity, 100, got 99"),
         ({"buffer": math.inf}, TypeError, "buffer must be a whole number, got inf"),
-        ({"retry": 3}, TypeError, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+        ({"retry": 3}, TypeError, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
         ({"flatten": "outer"}, TypeError, "flatten must be True or False, got 'outer'"),
         ({"group": 2, "group_split": 1}, TypeError, "group_split must be True or False, got 1"),
         ({"on_timeout": "skip"}, TypeError, "on_timeout must be an async callable or None, got 'skip'"),

@@ -437,7 +437,9 @@ async def test_records_of_one_key_stay_in_order_at_a_gate(autojump_clock: MockCl
 
 @pytest.mark.parametrize("gate", [5, "gate", [RateLimit(1.0), 5]], ids=["number", "text", "list"])
 def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
-    with pytest.raises(TypeError, match=r"^gate must be a Gate, a PerKey or a list of them, got "):
+    with pytest.raises(
+        TypeError, match=r"^gate must be a Gate such as RateLimit\(10.0\), a PerKey or a list of them, got "
+    ):
         ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)
 
 

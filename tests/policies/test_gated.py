@@ -441,7 +441,9 @@ async def test_a_gate_of_the_same_name_and_another_configuration_is_refused() ->
     ids=["none", "a number", "a list"],
 )
 def test_only_gates_are_accepted(gate: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match=r"^gate must be a Gate, a PerKey or a list of them, got "):
+    with pytest.raises(
+        error, match=r"^gate must be a Gate such as RateLimit\(10.0\), a PerKey or a list of them, got "
+    ):
         gated(Scripted(), gate)
 
 

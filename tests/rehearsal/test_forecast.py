@@ -613,7 +613,7 @@ class Weighted(Gate):
         ({"slower": 0}, ValueError, "slower must be a finite factor above 0, got 0"),
         ({"unseen": 0.5}, TypeError, r"unseen must be a pair \(share of calls, seconds\), got 0.5"),
         ({"unseen": (2, 1.0)}, ValueError, r"unseen\[0\] must be a share from 0 to 1, got 2"),
-        ({"retry": 3}, TypeError, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+        ({"retry": 3}, TypeError, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
         ({"timeout": -1.0}, ValueError, "timeout must be seconds, not negative"),
     ],
 )

@@ -227,7 +227,9 @@ def as_gates(gate: Gate | PerKey | Sequence[Gate | PerKey]) -> tuple[Gate | PerK
     """
     gates: object = (gate,) if isinstance(gate, Gate | PerKey) else gate
     if not (isinstance(gates, Sequence) and all(isinstance(each, Gate | PerKey) for each in gates)):
-        raise TypeError(f"gate must be a Gate, a PerKey or a list of them, got {describe(gate)}")
+        raise TypeError(
+            f"gate must be a Gate such as RateLimit(10.0), a PerKey or a list of them, got {describe(gate)}"
+        )
     if sum(isinstance(each, PerKey) for each in gates) > 1:
         raise ValueError(f"gate must have at most one PerKey, got {describe(gate)}: give it all of their gates")
     _check_distinct([each for each in gates if isinstance(each, Gate)])

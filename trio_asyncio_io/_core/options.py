@@ -153,7 +153,7 @@ class Options:
 
     def _check_callables(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):
-            raise TypeError(f"retry must be a RetryStrategy such as FixedDelay, got {describe(self.retry)}")
+            raise TypeError(f"retry must be a RetryStrategy such as FixedDelay(3, 1.0), got {describe(self.retry)}")
         if self.on_timeout is not None and not callable(self.on_timeout):
             raise TypeError(f"on_timeout must be an async callable or None, got {describe(self.on_timeout)}")
         problem = 'on_error must be "raise", "skip", "dead_letter" or an async callable'

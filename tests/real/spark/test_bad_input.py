@@ -66,7 +66,7 @@ TYPES = {
     ),
     "a blocking function": ({"function": blocking}, "must be async, got blocking.*in_thread"),
     "a timeout of None": ({"timeout": None}, "timeout must be seconds as a number"),
-    "a retry that is a number": ({"retry": 3}, "retry must be a RetryStrategy such as FixedDelay, got 3"),
+    "a retry that is a number": ({"retry": 3}, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
     "an unknown keyword": ({"capasity": 9}, "unexpected keyword argument 'capasity'"),
     "a keyword of the operator": ({"mode": "unordered"}, "unexpected keyword argument 'mode'"),
 }
