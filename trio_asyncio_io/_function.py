@@ -120,7 +120,7 @@ def _has_invoke(function: Any) -> bool:
 
 
 class KnowsOutputs(ABC):
-    """A function that knows the outputs of some elements: a UDF that skips nulls.
+    """A function that has the outputs of some elements without a call, such as a UDF that skips nulls.
 
     Such an element keeps its place in the output, but takes no slot and passes no gate.
     """

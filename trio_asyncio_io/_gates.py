@@ -278,7 +278,7 @@ class Gates:
     Args:
         gates: All of them must admit a call.
         running: Returns the number of running calls.
-        on_throttled: Called when the service has asked for fewer calls.
+        on_throttled: Called when the service has requested fewer calls.
         on_failure: Called with the exception of a broken gate, which stops the operator.
 
     Attributes:

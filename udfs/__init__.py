@@ -12,7 +12,7 @@
 #     _trio_thread         in a worker, the thread that runs Trio
 #     _pyspark_worker      what depends on PySpark's worker from inside
 #     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
-#     _memo                the files of a memo; knows neither Spark nor where it runs
+#     _memo                the files of a memo; without Spark
 #     _limits              one rate, or one budget, for all tasks of a cluster
 #     http                 an httpx client for Trio; imports neither Spark nor the operator
 #     _exceptions  _extras  _spark_version         exceptions of the user's code, missing packages, versions of Spark

@@ -40,11 +40,11 @@ class Outcome:
     """How a call ended, as far as gates are concerned.
 
     Args:
-        kind: "ok": it returned. "throttled": the service asks for fewer calls, with a status 429, a status 503 with a
+        kind: "ok": it returned. "throttled": the service requests fewer calls, with a status 429, a status 503 with a
             `Retry-After`, or an attribute `retry_after`. "overload": a timeout, a connection error, or a status 408 or
             5xx. "error": the fault of this one element, such as a status 404. "cancelled": the operator stopped it, so
             nothing is known.
-        retry_after: The seconds that the service asks everybody to wait, or None.
+        retry_after: The wait in seconds that the service requests of everybody, or None.
         error: The exception, or None.
     """
 

@@ -369,7 +369,7 @@ class Ledger:
         self.counters.retries_denied += 1
 
     def throttle(self) -> None:
-        """Count a call after which the service asked for fewer calls."""
+        """Count a call after which the service requested fewer calls."""
         self.counters.throttled += 1
 
     def hedge(self) -> None:

@@ -37,7 +37,7 @@ class Counts:
         retries_denied: Retries that the retry budget refused.
         refused: Elements that a gate refused before their first attempt; each one also counts as failed.
         refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
-        throttled: Calls after which the service asked for fewer calls, such as with a status 429. Counted if there are
+        throttled: Calls after which the service requested fewer calls, such as with a status 429. Counted if there are
             gates.
         known: Elements that needed no call, because their results were in a restored snapshot or are remembered, such
             as by `policies.persistent`.

@@ -1,7 +1,7 @@
 """Gates: each holds back the start of calls, so that a service gets no more than it can take.
 
-Give one to an operator as `gate=`, or a list of gates, which must all admit a call. The operator asks before the
-deadline of a call starts, so no call times out because it had to wait. Retries pass the gates as well.
+Give one to an operator as `gate=`, or a list of gates, which must all admit a call. A call waits before its
+deadline starts, so no call times out because it had to wait. Retries pass the gates as well.
 """
 
 # The layout. These modules neither wait nor import Trio.

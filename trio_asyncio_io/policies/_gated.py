@@ -33,7 +33,7 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
     `gates.PerKey`, a key that is held back does not hold back the others. The outcome of a call is reported to each
     gate, and `settle` corrects its weight in these gates and in those of the operator. If one element makes several
     such calls, settle by the `name` of these gates, because what the element's own call has settled only falls. A gate,
-    a `weight` or a `key` that is broken stops the operator, as that of an operator does.
+    a `weight` or a `key` that is broken stops the operator, as in a gate of the operator.
 
     Args:
         function: An async callable or an `AsyncFunction`.

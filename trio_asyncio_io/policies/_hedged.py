@@ -50,7 +50,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
     the exception of the first one counts. All calls for an element share its slot, so up to `1 + extra` times the
     operator's `capacity` may run at once.
 
-    A call that several elements share, as in `single_flight(hedged(f))`, knows neither their deadlines nor their gates.
+    A call that several elements share, as in `single_flight(hedged(f))`, has neither their deadlines nor their gates.
 
     The operator's `Statistics` count the second calls of its elements, and `summary` shows them.
 

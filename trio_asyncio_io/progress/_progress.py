@@ -200,7 +200,7 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
 
     Returns:
         The sum of the waits, by the class of the gate; the elements that a gate refused before their first call, and
-        why, such as a budget that is used up; how often the service asked for fewer calls; the second calls of `hedged`
+        why, such as a budget that is used up; how often the service requested fewer calls; the second calls of `hedged`
         per hundred calls, with the share of them that won; and the calls made for groups. Only what happened.
 
     Example:

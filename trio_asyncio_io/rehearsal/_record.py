@@ -309,7 +309,7 @@ class _Weight:
         self._outer = CURRENT_CALL.get()
 
     def settle(self, actual: float, name: str | None) -> None:
-        """Correct the weight. Raises the same errors as that of an operator's call."""
+        """Correct the weight. Raises the same errors as `settle` in a call of an operator."""
         is_named = self._is_named(name)
         least = self._actual if is_named and self._actual is not None else inf
         check_settled(actual, least, has_ended=self.has_ended)

@@ -23,7 +23,7 @@ class RecordedCall:
         start: When it started, in seconds since the first call of the sample.
         seconds: How long it took.
         outcome: "answered": it returned. "retried result": it returned, but the retry strategy calls again after this
-            result. "refused": it raised, and the service asks for fewer calls, such as with a status 429. "failed": it
+            result. "refused": it raised, and the service requests fewer calls, such as with a status 429. "failed": it
             raised something else. "cut": a timeout cancelled it.
         weight: What it weighs, such as tokens or money: what it has settled, or else its estimate. As in a `Budget`,
             it weighs this even if it failed or was cut, because the service may have charged it.

@@ -29,7 +29,7 @@ class ClusterRate:
     With `weight`, the rate is a sum of weights per second, such as tokens. A call that weighs more than a task's share
     of a second starts when the share is unused, and delays the next ones: in every second, the weights of the calls
     that start are at most the rate and one call for each task. `settle` corrects the weight of a call that runs; then
-    the limit holds on average, as that of `gates.RateLimit`.
+    the limit holds on average, as with `gates.RateLimit`.
 
     With a lease, each worker process gets its calls from a source, a fifth of a second's worth at a time. So tasks that
     have rows use the whole rate, whichever they are. While the source cannot be reached, calls wait, and `explain`

@@ -72,7 +72,7 @@ class Job:
         ]
 
     def gates(self, tasks: int) -> list[Gate]:
-        """The gates of tasks that run at once, as those of one operator.
+        """The gates of tasks that run at once, as the gates of one operator.
 
         Raises:
             ValueError: Gates of this class have no sum.
