@@ -247,7 +247,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     has been received. Several tasks may receive from it; each output goes to one of them.
 
     `receive` checks for cancellation in every call, but it lets other tasks run only when it has to wait, at the latest
-    after four times `capacity` outputs.
+    after the outputs of four times `capacity` elements.
 
     Attributes:
         dead_letters: The channel of the elements that failed, with `on_error="dead_letter"`.
