@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import takewhile
 from typing import Protocol
 
@@ -26,7 +27,8 @@ class Deadlines:
     none is empty.
 
     **Cancellation** of a waiting task expires no deadline. The sleeping task is a system task of Trio, because a
-    transport has no nursery. It ends when no deadline is left, with `close`, or with the run.
+    transport has no nursery. It ends when no deadline is left, with `close`, or with the run, at whose end every
+    deadline expires.
     """
 
     def __init__(self) -> None:
@@ -82,6 +84,9 @@ class Deadlines:
                 self._expire(trio.current_time())
                 firsts = [next(iter(queue.values())) for queue in self._queues.values()]
                 self._sleep = sleep = trio.CancelScope(deadline=min(firsts, default=0))
+        except trio.Cancelled:  # the run ends, and the next one has another clock
+            self._expire(math.inf)
+            raise
         finally:
             self._sleep = None
 

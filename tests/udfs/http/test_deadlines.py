@@ -132,3 +132,21 @@ def test_deadlines_that_one_run_leaves_behind_work_in_the_next() -> None:
     trio.run(leave, clock=MockClock(autojump_threshold=0))
     assert trio.run(wait, clock=MockClock(autojump_threshold=0)) == 2
     assert connection.closed_at == 1
+
+
+def test_a_deadline_of_an_earlier_run_does_not_delay_those_of_the_next() -> None:
+    deadlines, idle, connection = Deadlines(), Closable(), Closable()
+
+    async def leave() -> None:
+        deadlines.set(idle, 1.0)
+
+    async def wait() -> None:
+        deadlines.set(connection, 1.0)
+        await trio.sleep(2)
+
+    late = MockClock(autojump_threshold=0)
+    late.jump(1_000)
+    trio.run(leave, clock=late)
+    assert (idle.closed_at, deadlines.clear(idle, 1.0)) == (1_000, False)
+    trio.run(wait, clock=MockClock(autojump_threshold=0))
+    assert connection.closed_at == 1
