@@ -140,14 +140,12 @@ class GateFamily:
         self.users: set[Callable[[], None]] = set()
         self._copies = copies
         self._in_use: dict[Hashable, GateInUse] = {}
-        self._busy = {key for key, gate in copies.items() if not gate.is_idle}
         self._was_idle = self.is_idle
-        self._enough = FEW
 
     @property
     def is_idle(self) -> bool:
         """Whether no call has to be checked."""
-        return self.gate.is_idle and not self._busy
+        return self.gate.is_idle and not self._copies.busy
 
     def use(self, key: Hashable, user: User) -> GateInUse:
         """The gate of this key."""
@@ -181,7 +179,7 @@ class GateFamily:
 
         The cost is a few steps per key, on average.
         """
-        if len(self._copies) < self._enough:
+        if len(self._copies) < max(FEW, self._copies.enough):
             return
         kept = []
         for key in [key for key in self._copies if key not in self._in_use]:
@@ -191,7 +189,7 @@ class GateFamily:
                 kept.append(key)
         for key in kept[:-MAX_UNUSED]:
             self._forget(key)
-        self._enough = max(FEW, min(2 * len(self._copies), len(self._copies) + MAX_UNUSED))
+        self._copies.enough = min(2 * len(self._copies), len(self._copies) + MAX_UNUSED)
 
     def _forget(self, key: Hashable) -> None:
         del self._copies[key]
@@ -201,7 +199,7 @@ class GateFamily:
         self._set_busy(key, is_busy=not self._copies[key].is_idle)
 
     def _set_busy(self, key: Hashable, *, is_busy: bool) -> None:
-        (self._busy.add if is_busy else self._busy.discard)(key)
+        (self._copies.busy.add if is_busy else self._copies.busy.discard)(key)
         if self.is_idle != self._was_idle:
             self._was_idle = self.is_idle
             for refresh in list(self.users):

@@ -504,3 +504,25 @@ async def test_a_recorded_function_with_gates_of_its_own_settles_in_them(autojum
     sample = await record(range(900), gated(call, budget), 40, loads=(2, 4), timeout=5.0, weight=lambda value: 3.0)
     assert [call.weight for call in sample.calls] == [2.0] * 40
     assert (budget.spent, budget.reserved) == (80.0, 0.0)
+
+
+class Kept(Gate):
+    """Is never forgotten. Counts how often it was asked whether it may be."""
+
+    asked = 0
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+    def may_forget(self, now: float) -> bool:
+        Kept.asked += 1
+        return False
+
+
+async def test_the_search_for_keys_to_forget_takes_a_few_steps_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if each call opens the gates, because no other one runs."""
+    monkeypatch.setattr(Kept, "asked", 0)
+    function = gated(Scripted(), PerKey(Kept(), key=lambda value: value))
+    for number in range(1_000):
+        await function(number)
+    assert Kept.asked <= 5 * 1_000

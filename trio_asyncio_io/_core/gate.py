@@ -259,11 +259,18 @@ class Copies(dict[Hashable, Gate]):
 
     Args:
         gate: Is copied for each key that is missing.
+
+    Attributes:
+        gate: As given.
+        busy: The keys whose gates have become busy.
+        enough: With fewer keys, a search for those that may be forgotten is not worth its cost.
     """
 
     def __init__(self, gate: Gate) -> None:
         super().__init__()
         self.gate = gate
+        self.busy: set[Hashable] = set()
+        self.enough = 0
 
     def __missing__(self, key: Hashable) -> Gate:
         self[key] = copy = deepcopy(self.gate)
