@@ -8,6 +8,7 @@ from __future__ import annotations
 from ._calls import usage_of_all
 from ._core.checks import check_int, check_number
 from ._core.describe import describe, duration
+from ._core.gate import sum_as_written
 from ._core.job import TaskTimes
 from ._function import KnowsOutputs, is_async
 from ._public import check_keywords, list_keywords, publish
@@ -27,6 +28,7 @@ __all__ = [
     "gates_and_hedges",
     "is_async",
     "list_keywords",
+    "sum_as_written",
     "usage_of_all",
 ]
 

@@ -147,6 +147,13 @@ def test_a_group_is_one_call_that_weighs_what_its_rows_weigh() -> None:
     assert "Forecast for 201 groups: 6." in forecast.compare(sums, 7.0, capacity=5)
 
 
+def test_a_budget_admits_a_group_whose_weights_are_exactly_the_amount() -> None:
+    job = Job({"gate": Budget(0.3, weight=lambda _: 0.1), "group": 3}, "ordered", 60.0, 1)
+    (budget,) = job.gates(1)
+    assert budget.weight is not None
+    assert budget.weight(([1, 2, 3],)) == 0.3
+
+
 def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
     gate = RateLimit(100.0, burst=5.0, weight=lambda prompt, answer: len(prompt) + answer)
     (pooled,) = Job({"gate": [gate]}, "ordered", 60.0, 2).gates(2)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from heapq import heapify, heappop, heappush
 from math import inf
 from operator import sub
@@ -17,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 from .checks import check_number, check_weight
 from .describe import describe
-from .gate import CANCELLED, DECIMALS, Gate, Outcome, exact
+from .gate import CANCELLED, Gate, Outcome, sum_as_written
 from .notes import add_note
 from .queue import Entry
 from .statistics import combined
@@ -114,14 +113,9 @@ def weights_of_call(records: Sequence[Entry], passage: Passage) -> Weights:
         return passage.unweighted
     weights = [weights_of(entry.value, passage) for entry in records]
     return tuple(
-        1.0 if gate.weight is None else _sum(of_gate)
+        1.0 if gate.weight is None else sum_as_written(of_gate)
         for gate, of_gate in zip(passage.given, zip(*weights, strict=True), strict=True)
     )
-
-
-def _sum(weights: Iterable[float]) -> float:
-    """The sum of the numbers as they are written."""
-    return float(reduce(DECIMALS.add, map(exact, weights)))
 
 
 class CallEndedError(RuntimeError):
@@ -232,8 +226,10 @@ class Admission:
 
     def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
         """Like `usage`, summed over this call and the further ones."""
-        found = [call.usage(name) or (0.0, 0.0) for call in (self, *self.further)]
-        return None if self.usage(name) is None else (_sum(of[0] for of in found), _sum(of[1] for of in found))
+        if self.usage(name) is None:
+            return None
+        estimated, settled = zip(*(call.usage(name) or (0.0, 0.0) for call in (self, *self.further)), strict=True)
+        return sum_as_written(estimated), sum_as_written(settled)
 
     def _weight(self, position: int) -> float:
         return self.settled.get(position, self.weights[position])

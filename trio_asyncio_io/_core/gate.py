@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
+from functools import reduce
 from typing import Any, Literal, TypeAlias, get_args
 
 from .checks import check_callable, check_seconds
@@ -29,6 +30,7 @@ __all__ = [
     "exact",
     "expired",
     "identity_of",
+    "sum_as_written",
 ]
 
 
@@ -69,6 +71,11 @@ Classify: TypeAlias = Callable[[Exception], Outcome | OutcomeKind]
 def exact(number: float) -> Decimal:
     """The number as it is written, for sums in `DECIMALS`."""
     return Decimal(repr(float(number)))
+
+
+def sum_as_written(numbers: Iterable[float]) -> float:
+    """The sum of the numbers as they are written: ten times 0.1 is exactly 1.0."""
+    return float(reduce(DECIMALS.add, map(exact, numbers), Decimal(0)))
 
 
 def expired() -> Outcome:

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, Literal
 
 from trio_asyncio_io import Options, Statistics
+from trio_asyncio_io.embedding import sum_as_written
 from trio_asyncio_io.gates import Budget, Gate, Outcome, RateLimit
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
 from trio_asyncio_io.rehearsal import rehearse as rehearse_run
@@ -99,7 +100,7 @@ class Job:
             return None
         if self.options.get("group") is None:
             return lambda arguments: weight(*arguments)
-        return lambda arguments: sum(weight(*row) for row in zip(*arguments, strict=True))
+        return lambda arguments: sum_as_written(weight(*row) for row in zip(*arguments, strict=True))
 
     def _sum_of(self, gate: Any, tasks: int) -> Gate:
         """A gate that admits as much as copies of it in so many tasks."""
