@@ -16,6 +16,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 
 import argparse
+import re
 import sys
 import tempfile
 import time
@@ -264,6 +265,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     if options.output and options.output.exists() and not options.stream:
         parser.error(f"argument --output: {options.output} exists already. Remove it, or choose another folder")
     options.output = options.output or Path("output", "stream" if options.stream else "flights")
+    if found := re.search(r"[*?[{\\]", path := options.output.absolute().as_posix()):
+        parser.error(
+            f"argument --output: {path} has a {found[0]!r}, and Spark reads *, ?, [, {{ and \\ as patterns. "
+            "Choose another folder"
+        )
     options.end = date(2013, 1, 1) + timedelta(days=options.days)
     return options
 

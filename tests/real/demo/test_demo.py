@@ -239,6 +239,7 @@ def test_without_java_the_demo_states_what_to_install_and_starts_nothing(tmp_pat
         (["--capacity", "-3"], "--capacity: must be 1 to 10,000, got -3"),
         (["--mode", "sideways"], "--mode: invalid choice: 'sideways'"),
         (["--output", "/"], "--output: / exists already. Remove it, or choose another folder"),
+        (["--output", "a[1]"], "a[1] has a '[', and Spark reads *, ?, [, { and \\ as patterns. Choose another folder"),
     ],
 )
 def test_an_invalid_option_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
