@@ -44,6 +44,7 @@ class Entry:
     __slots__ = (
         "attempts",
         "element",
+        "is_watermark",
         "load",
         "results",
         "samples",
@@ -52,7 +53,6 @@ class Entry:
         "value",
     )
 
-    is_watermark = False
     load: int  # not set in `__init__`, which costs too much for something that few entries need
 
     def __init__(self, element: Any, value: Any, sequence: int, since: float) -> None:
@@ -61,6 +61,7 @@ class Entry:
         self.sequence = sequence
         self.since = since
         self.results: Sequence[Any] | None = None
+        self.is_watermark = False
         self.attempts = 0
         self.samples: Samples | None = None
 
@@ -83,10 +84,9 @@ class Entry:
 class _WatermarkEntry(Entry):
     __slots__ = ()
 
-    is_watermark = True
-
     def __init__(self, watermark: Watermark, sequence: int, since: float) -> None:
         super().__init__(watermark, watermark, sequence, since)
+        self.is_watermark = True
         self.results = [watermark]
 
 
@@ -180,6 +180,15 @@ class Segment:
         self.waiting.discard(entry)
         self.completed.append(entry)
 
+    def take(self, limit: int) -> list[Entry]:
+        """Remove and return the next completed entries, at most `limit`."""
+        completed = self.completed
+        if len(completed) > limit:
+            return [completed.popleft() for _ in range(limit)]
+        taken = list(completed)
+        completed.clear()
+        return taken
+
     def is_empty(self) -> bool:
         """Whether nothing is held."""
         return not (self.waiting or self.completed)
@@ -218,22 +227,19 @@ class CompletionOrder(Order):
         entry = _WatermarkEntry(watermark, sequence, since)
         segment = Segment()
         segment.completed.append(entry)
+        if self._segments[0].is_empty():
+            self._segments.popleft()
         self._segments.append(segment)
-        self._remove_empty_segments()
         return entry
 
     def has_completed(self) -> bool:
         return bool(self._segments[0].completed)
 
     def take(self, limit: int) -> list[Entry]:
-        taken: list[Entry] = []
-        while (completed := self._segments[0].completed) and len(taken) < limit:
-            if len(taken) + len(completed) <= limit:
-                taken += completed
-                completed.clear()
-            else:
-                taken.append(completed.popleft())
-            self._remove_empty_segments()
+        taken = self._segments[0].take(limit)
+        while len(self._segments) > 1 and self._segments[0].is_empty():
+            self._segments.popleft()
+            taken += self._segments[0].take(limit - len(taken))
         return taken
 
     def entries(self) -> list[Entry]:
@@ -242,10 +248,6 @@ class CompletionOrder(Order):
 
     def is_empty(self) -> bool:
         return all(segment.is_empty() for segment in self._segments)
-
-    def _remove_empty_segments(self) -> None:
-        while len(self._segments) > 1 and self._segments[0].is_empty():
-            self._segments.popleft()
 
 
 class _KeyedEntry(SegmentEntry):
