@@ -261,7 +261,8 @@ class Worker:
                 if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                     task.custom_sleep_data = _NOT_SUSPENDED
                     due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                if is_changed_in(task.context):
+                # A variable cannot be unset, so an empty context is that of a block without variables
+                if task.context and is_changed_in(task.context):
                     block.restore(task)
                     jobs_left = 0
                 if now >= due or not jobs_left:
