@@ -73,7 +73,7 @@ from ._feeder import Feeder
 from ._function import Function, GroupFunction, KnowsOutputs, as_function
 from ._gates import Gates
 from ._public import check_keywords, list_keywords
-from ._results import DeadLetters, Emitter, Results
+from ._results import Consumers, DeadLetters, Emitter, Results
 from ._sharing import Scope
 from ._tasks import Wakeup, awaited, interruptible, read_clocks
 from ._worker import WorkerPool
@@ -304,11 +304,11 @@ class Parts(Generic[R]):
         on_output_closed: Callable[[], None],
     ) -> None:
         self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
-        self._send, receive = trio.open_memory_channel[None](0)  # wakes the consumer
         has_room, has_received = Wakeup(), Wakeup()
+        self._consumers = Consumers()
         dead_letters = DeadLetters(self.ledger, has_room)
         self.output: Results[R] = Results(
-            receive,
+            self._consumers,
             dead_letters,
             self.ledger,
             has_room=has_room,
@@ -318,7 +318,7 @@ class Parts(Generic[R]):
         # A chunk holds a few rounds of results, so the emitter rarely waits for the consumer
         chunk = 4 * options.capacity
         self.emitter = Emitter(
-            self.ledger, self._send, chunk, dead_letters, has_room=has_room, has_received=has_received
+            self.ledger, self._consumers, chunk, dead_letters, has_room=has_room, has_received=has_received
         )
         self._on_failure = on_failure
         self._gates = self._gates_of(options)
@@ -354,6 +354,7 @@ class Parts(Generic[R]):
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
         register_operator(nursery, self.ledger, self._on_failure)
+        self._consumers.open()
         self._workers.open(nursery)
         nursery.start_soon(self._emit, name="trio_asyncio_io emitter")
         if self.ledger.backlog:
@@ -376,8 +377,7 @@ class Parts(Generic[R]):
         if self._gates is not None:
             self._gates.close()
         self.output.dead_letters.abandon()
-        self.output.close()  # before the sending end: a task that still receives must not see the end of the stream
-        self._send.close()
+        self.output.close()
 
     def _gates_of(self, options: Options) -> Gates | None:
         if not options.gates:

@@ -19,7 +19,7 @@ from ._core.statistics import Statistics
 from ._core.verdict import Verdict
 from ._tasks import Pace, Wakeup, read_clocks
 
-__all__ = ["DeadLetters", "Emitter", "Results"]
+__all__ = ["Consumers", "DeadLetters", "Emitter", "Results"]
 
 R = TypeVar("R")
 
@@ -33,11 +33,44 @@ LEAVING_AT_ONCE = 2
 CLOSED = "the operator's block has been left, or the channel was closed: receive before that"
 
 
+class Consumers:
+    """The tasks that wait for an output, in a memory channel.
+
+    The channel carries nothing. It only wakes those who wait, and its end is the end of the output.
+
+    Attributes:
+        channel: Where they wait.
+        waiting: How many wait, because the channel does not tell. A task that was cancelled may still count.
+        current_time: Trio's clock.
+    """
+
+    def __init__(self) -> None:
+        self._send, self.channel = trio.open_memory_channel[None](0)
+        self.waiting = 0
+
+    def open(self) -> None:
+        """The operator starts."""
+        self.current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
+
+    def wake(self, outputs: int) -> None:
+        """Wake one for each of these outputs. One that does not wait yet will find them."""
+        try:
+            while outputs and self.waiting:
+                self._send.send_nowait(None)
+                self.waiting -= 1
+                outputs -= 1
+        except (trio.WouldBlock, trio.BrokenResourceError):
+            self.waiting = 0  # the others were cancelled, or the channel is closed
+
+    def end(self) -> None:
+        """There are no more outputs."""
+        self._send.close()
+
+
 class Emitter:
     """Lets completed entries leave, in chunks: everything that may be emitted leaves together. It decides nothing.
 
-    The consumer takes its outputs from the entries that leave. The channel carries nothing; it only wakes a consumer
-    that waits, and its end is the end of the output. So a chunk costs a wake-up, and an output costs little.
+    The consumer takes its outputs from the entries that leave. So a chunk costs a wake-up, and an output costs little.
 
     A task emits the chunks. While few entries leave, `emit` does so in the task that completed an entry, which saves a
     scheduler pass.
@@ -47,7 +80,7 @@ class Emitter:
 
     Args:
         ledger: Holds the entries.
-        channel: Wakes a consumer. Its buffer has size 0.
+        consumers: Woken when outputs leave.
         chunk: Upper limit of entries that leave, at least 1.
         dead_letters: Receives the dead letters.
         has_room: Woken when an entry without outputs has made room in the buffer.
@@ -60,7 +93,7 @@ class Emitter:
     def __init__(
         self,
         ledger: Ledger,
-        channel: trio.MemorySendChannel[None],
+        consumers: Consumers,
         chunk: int,
         dead_letters: DeadLetters,
         *,
@@ -68,7 +101,7 @@ class Emitter:
         has_received: Wakeup,
     ) -> None:
         self._ledger = ledger
-        self._channel = channel
+        self._consumers = consumers
         self._chunk = chunk
         self._dead_letters = dead_letters
         self._has_room = has_room
@@ -85,7 +118,7 @@ class Emitter:
             has_more = ledger.order.has_completed()
             if has_more and len(ledger.leaving) < LEAVING_AT_ONCE:
                 has_more = self._emit_chunk(trio.current_time() if now is None else now)
-            if has_more or self._is_finished():
+            if has_more or (ledger.input_ended and ledger.is_drained()):
                 self.has_work.wake()
 
     @enable_ki_protection
@@ -100,34 +133,30 @@ class Emitter:
         finally:
             # A function may ignore its cancellation. Its worker must not start another call afterwards
             self._ledger.stop_starting()
-        self._channel.close()
+        self._consumers.end()
         self._dead_letters.end()
 
     async def _emit_all(self) -> None:
         ledger, pace = self._ledger, Pace(CHUNKS_PER_PASS)
-        while not self._is_finished():
+        while True:
             while ledger.order.has_completed():
                 while len(ledger.leaving) >= self._chunk:
                     await self._has_received.wait()
                 self._emit_chunk(trio.current_time())
                 await pace.step()
-            if not self._is_finished():
-                await self.has_work.wait()
+            if ledger.input_ended and ledger.is_drained():
+                return
+            await self.has_work.wait()
 
     def _emit_chunk(self, now: float) -> bool:
         """Let entries leave, and wake consumers that wait. Returns whether there may be more entries."""
-        leaving = self._ledger.leaving
-        limit = self._chunk - len(leaving)
+        limit = self._chunk - len(self._ledger.leaving)
         polled = self._ledger.poll(now, limit)
         for entry in polled:
             if not entry.results:
                 self._emit_nothing(entry)
-        try:
-            for entry in leaving:
-                for _ in entry.results or ():
-                    self._channel.send_nowait(None)  # wakes a consumer for each output
-        except (trio.WouldBlock, trio.BrokenResourceError):
-            pass  # no other consumer waits: one that comes later looks at `leaving` first
+            elif self._consumers.waiting:
+                self._consumers.wake(len(entry.results))
         return len(polled) == limit
 
     def _emit_nothing(self, entry: Entry) -> None:
@@ -136,9 +165,6 @@ class Emitter:
             self._dead_letters.send(entry, dead_letter)
         if dead_letter is None or not self._ledger.counts_dead_letters:
             self._has_room.wake()
-
-    def _is_finished(self) -> bool:
-        return self._ledger.input_ended and self._ledger.is_drained()
 
 
 class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
@@ -255,7 +281,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
 
     def __init__(
         self,
-        channel: trio.MemoryReceiveChannel[None],
+        consumers: Consumers,
         dead_letters: DeadLetters,
         ledger: Ledger,
         *,
@@ -263,7 +289,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         has_received: Wakeup,
         on_close: Callable[[], None],
     ) -> None:
-        self._channel = channel
+        self._consumers = consumers
         self.dead_letters = dead_letters
         self._ledger = ledger
         self._leaving = ledger.leaving  # what may be received: nothing after `close`
@@ -284,8 +310,9 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         has_waited = False
         while not self._leaving:  # another consumer may be faster
             has_waited = True
+            self._consumers.waiting += 1
             try:
-                await self._channel.receive()
+                await self._consumers.channel.receive()
             except trio.EndOfChannel:
                 raise StopAsyncIteration from None
             except trio.ClosedResourceError:
@@ -293,9 +320,9 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         output = self._receive()
         if has_waited:
             if self._leaving:
-                self._ledger.take_over(trio.current_time())
+                self._ledger.take_over(self._consumers.current_time())
         elif not self._leaving:
-            self._ledger.catch_up(trio.current_time())
+            self._ledger.catch_up(self._consumers.current_time())
         return output
 
     @enable_ki_protection
@@ -323,12 +350,12 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         """
         while not self._leaving:
             try:
-                self._channel.receive_nowait()
+                self._consumers.channel.receive_nowait()
             except trio.ClosedResourceError:
                 raise trio.ClosedResourceError(CLOSED) from None
         output = self._receive()
         if not self._leaving:
-            self._ledger.catch_up(trio.current_time())
+            self._ledger.catch_up(self._consumers.current_time())
         return output
 
     @enable_ki_protection
@@ -338,7 +365,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         The source is not read any further, and `put` raises `trio.BrokenResourceError`. No more invocations start.
         Those that run are cancelled when the operator's block ends.
         """
-        self._channel.close()
+        self._consumers.channel.close()
         self._leaving = deque()
         self._on_close()
 

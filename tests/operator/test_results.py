@@ -140,6 +140,26 @@ async def test_each_output_goes_to_one_of_several_consumers(async_wait: Any, aut
     assert sorted(chain.from_iterable(shares)) == list(range(90))
 
 
+async def test_the_outputs_of_an_element_wake_as_many_consumers_but_none_that_was_cancelled(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    received: list[tuple[str, float]] = []
+
+    async def receive_one(results: Any, patience: float) -> None:
+        with trio.move_on_after(patience):
+            received.append((await results.receive(), trio.current_time() - begin))
+
+    function = Scripted({"first": Step(1.0, "ab"), "second": Step(2.0, "cd")})
+    begin = trio.current_time()
+    async with (
+        async_wait(["first", "second"], function, timeout=5.0, flatten=True) as results,
+        trio.open_nursery() as nursery,
+    ):
+        for patience in (0.5, 9.0, 0.5, 9.0, 9.0):
+            nursery.start_soon(receive_one, results, patience)
+    assert sorted(received) == [("a", 1.0), ("b", 1.0), ("c", 2.0)]
+
+
 async def test_closing_stops_the_source_and_starts_no_more_invocations(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
