@@ -175,9 +175,9 @@ class GateFamily:
             dict_of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Forget the keys without calls that may be forgotten, and the least recently used others beyond `MAX_UNUSED`.
+        """Of the keys without calls, forget those that may be forgotten, and of the others all but `MAX_UNUSED`.
 
-        The cost is a few steps per key, on average.
+        Those stay that were used last. The cost is a few steps per key, on average.
         """
         if len(self._copies) < max(FEW, self._copies.enough):
             return
