@@ -103,7 +103,7 @@ class WeighedCall:
         return _usage_of(self.outer, name) if found is None else found
 
     def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
-        """Like `usage`, but summed over this call and the calls that `hedged` has made beside it."""
+        """The sums of `usage` over this call and the calls that `hedged` has made beside it."""
         found = self.admission.usage_of_all(name)
         return _usage_of(self.outer, name) if found is None else found
 

@@ -175,9 +175,9 @@ class GateFamily:
             dict_of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
 
     def _forget_some(self) -> None:
-        """Of the keys without calls, forget those that may be forgotten, and of the others all but `MAX_UNUSED`.
+        """Forget the keys without calls, except the `MAX_UNUSED` most recently used of those whose state matters.
 
-        Those stay that were used last. The cost is a few steps per key, on average.
+        A gate with `must_keep` keeps all of those. On average, this takes a few steps per key.
         """
         if len(self._copies) < max(FEW, self._copies.enough):
             return

@@ -34,14 +34,14 @@ CLOSED = "the operator's block has been left, or the channel was closed: receive
 
 
 class Consumers:
-    """The tasks that wait for an output, in a memory channel.
+    """The tasks that are waiting for an output in a memory channel.
 
-    The channel carries nothing. It only wakes those who wait, and its end is the end of the output.
+    The channel carries no data: a send wakes a task, and closing it ends the output.
 
     Attributes:
-        channel: Where they wait.
-        waiting: How many wait, because the channel does not tell. A task that was cancelled may still count.
-        current_time: Trio's clock.
+        channel: The receiving end, where they wait.
+        waiting: How many are waiting; a cancelled task may still be counted. Asking the channel takes longer.
+        current_time: Reads Trio's clock.
     """
 
     def __init__(self) -> None:
@@ -49,21 +49,21 @@ class Consumers:
         self.waiting = 0
 
     def open(self) -> None:
-        """The operator starts."""
+        """Look up Trio's clock when the operator starts."""
         self.current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
 
     def wake(self, outputs: int) -> None:
-        """Wake one for each of these outputs. One that does not wait yet will find them."""
+        """Wake a waiting task for each of these outputs. A task that comes later takes one without waiting."""
         try:
             while outputs and self.waiting:
                 self._send.send_nowait(None)
                 self.waiting -= 1
                 outputs -= 1
         except (trio.WouldBlock, trio.BrokenResourceError):
-            self.waiting = 0  # the others were cancelled, or the channel is closed
+            self.waiting = 0  # the other tasks were cancelled, or the channel is closed
 
     def end(self) -> None:
-        """There are no more outputs."""
+        """Close the sending end, after the last output."""
         self._send.close()
 
 

@@ -261,7 +261,7 @@ class Worker:
                 if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                     task.custom_sleep_data = _NOT_SUSPENDED
                     due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                # A variable cannot be unset, so an empty context is that of a block without variables
+                # Nothing can unset a variable in a copied context: if this one is empty, so is the block's
                 if task.context and is_changed_in(task.context):
                     block.restore(task)
                     jobs_left = 0

@@ -225,7 +225,7 @@ class Admission:
         return None if position is None else (self.weights[position], self._weight(position))
 
     def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
-        """Like `usage`, but summed over this call and the further ones."""
+        """The sums of `usage` over this call and its further calls."""
         if self.usage(name) is None:
             return None
         estimated, settled = zip(*(call.usage(name) or (0.0, 0.0) for call in (self, *self.further)), strict=True)
