@@ -21,7 +21,7 @@ from ._core.notes import add_note
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
+from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio, transient
 from ._function import awaitable_from, checked_awaitable
 from ._gates import Gates
 from ._tasks import awaited, interruptible
@@ -76,7 +76,12 @@ class Invoker:
         if options.retry is None:
             return None
         return Retries(
-            options.retry, options.capacity, guard=interruptible, on_denied=self._deny_retry, is_final=_is_final
+            options.retry,
+            options.capacity,
+            guard=interruptible,
+            on_denied=self._deny_retry,
+            is_final=_is_final,
+            transient=transient,
         )
 
     def _deny_retry(self, error: Exception | None) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "AttemptTimeoutError",
     "ElementTimeoutError",
     "NotAsyncError",
+    "Reading",
     "combine",
     "copied",
     "flatten",
@@ -277,21 +278,87 @@ def transient(error: BaseException) -> bool:
         >>> [retry.retries_exception(error) for error in errors]
         [True, True, False]
     """
-    try:
-        return all(_is_transient(leaf) for leaf in leaves_of(error))
-    except Exception:  # noqa: BLE001 - an attribute that raises must not replace the error
-        return False
+    return Reading(error).is_transient
 
 
-def _is_transient(error: BaseException) -> bool:
-    if not isinstance(error, Exception):
-        return False
-    if attribute_of(error, "retry_after") is not None:
-        return True
-    status = status_of(error)
-    if status is not None:
-        return status in _TRANSIENT_STATUSES
-    return (_is_timeout_or_connection_error(error) or _is_listed(error)) and not _is_bad_certificate(error)
+class Reading:
+    """What an exception says about the service. Each part is read once, when it is first needed. Never raises.
+
+    A worker reads the error of a call once, for its gates, its retries and the split of its group.
+
+    Args:
+        error: The exception.
+    """
+
+    __slots__ = ("_is_transient", "_leaves", "_outcome", "_seconds", "error")
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        self._leaves = [_Leaf(leaf) for leaf in leaves_of(error)]
+        self._is_transient: bool | None = None
+        self._outcome: Outcome | None = None
+        self._seconds: tuple[float | None] | None = None
+
+    @property
+    def is_transient(self) -> bool:
+        """See `transient`."""
+        if self._is_transient is None:
+            try:
+                self._is_transient = all(leaf.is_transient() for leaf in self._leaves)
+            except Exception:  # noqa: BLE001 - an attribute that raises must not replace the error
+                self._is_transient = False
+        return self._is_transient
+
+    @property
+    def seconds(self) -> float | None:
+        """See `retry_after`."""
+        if self._seconds is None:
+            self._seconds = (retry_after(self.error),)
+        return self._seconds[0]
+
+    @property
+    def outcome(self) -> Outcome:
+        """See `outcome_of`."""
+        if self._outcome is None:
+            kinds = {leaf.kind() for leaf in self._leaves if isinstance(leaf.error, Exception)}
+            if "throttled" in kinds:
+                self._outcome = Outcome("throttled", self.seconds, self.error)
+            else:
+                self._outcome = Outcome("overload" if "overload" in kinds else "error", error=self.error)
+        return self._outcome
+
+
+class _Leaf:
+    """One exception of a group, or the only one."""
+
+    __slots__ = ("error", "requests", "status")
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        self.requests = attribute_of(error, "retry_after") is not None
+        self.status = status_of(error) if isinstance(error, Exception) else None
+
+    def is_transient(self) -> bool:
+        """See `transient`."""
+        error = self.error
+        if not isinstance(error, Exception):
+            return False
+        if self.requests:
+            return True
+        if self.status is not None:
+            return self.status in _TRANSIENT_STATUSES
+        return (_is_timeout_or_connection_error(error) or _is_listed(error)) and not _is_bad_certificate(error)
+
+    def kind(self) -> str:
+        """See `outcome_of`."""
+        if self.requests or self.status == _TOO_MANY_REQUESTS:
+            return "throttled"
+        if self.status == _UNAVAILABLE and retry_after(self.error) is not None:
+            return "throttled"
+        try:
+            return "overload" if self.is_transient() else "error"
+        except Exception:  # noqa: BLE001 - an attribute that raises must not replace the error
+            return "error"
 
 
 def status_of(error: Exception) -> int | None:
@@ -361,35 +428,29 @@ def outcome_of(error: Exception) -> Outcome:
     The status is read from `error.response` or from the error itself. In a group, the worst exception counts, in this
     order. Never raises.
     """
-    kinds = {_kind_of(leaf) for leaf in leaves_of(error) if isinstance(leaf, Exception)}
-    if "throttled" in kinds:
-        return Outcome("throttled", retry_after(error), error)
-    return Outcome("overload" if "overload" in kinds else "error", error=error)
+    return Reading(error).outcome
 
 
-def outcome_for(error: Exception, gate: Gate) -> Outcome:
+def outcome_for(reading: Reading, gate: Gate) -> Outcome:
     """The outcome of a call that raised this exception, for one gate.
 
     Raises:
         Exception: The `classify` of the gate raised, or returned something other than an outcome.
     """
-    return outcome_of(error) if gate.classify is None else as_outcome(gate.classify(error), error)
+    if gate.classify is None:
+        return reading.outcome
+    assert isinstance(reading.error, Exception)
+    return as_outcome(gate.classify(reading.error), reading.error)
 
 
-def is_of_its_records(error: Exception) -> bool:
+def is_of_its_records(reading: Reading) -> bool:
     """Whether the records of a call may be the cause of its error, so that a call for fewer of them may succeed.
 
     Not if the service fails or refuses calls, or if the function cannot be called at all.
     """
-    if transient(error) or needs_asyncio(error):
+    error = reading.error
+    assert isinstance(error, Exception)
+    if reading.is_transient or needs_asyncio(error):
         return False
     return not any(isinstance(leaf, RefusedError | NotAsyncError) for leaf in leaves_of(error))
 
-
-def _kind_of(error: Exception) -> str:
-    status = status_of(error)
-    if status == _TOO_MANY_REQUESTS or attribute_of(error, "retry_after") is not None:
-        return "throttled"
-    if status == _UNAVAILABLE and retry_after(error) is not None:
-        return "throttled"
-    return "overload" if transient(error) else "error"

@@ -23,7 +23,7 @@ from ._core.admission import Admission, KeyGates, Line, Passage, Weights, weight
 from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, expired, identity_of
 from ._core.notes import set_on
 from ._core.queue import Entry
-from ._errors import outcome_for
+from ._errors import Reading, outcome_for
 from ._tasks import dict_of_run
 
 __all__ = ["Gates"]
@@ -367,25 +367,25 @@ class Gates:
         """The deadline of a record has expired during a call that started at this instant."""
         self._end(self._failing(entry, since), repeat(expired()))
 
-    def failed(self, entry: Entry, since: float, error: Exception) -> Exception:
+    def failed(self, entry: Entry, since: float, reading: Reading) -> Exception | None:
         """A call that started at this instant has raised this error.
 
         Returns:
-            Why the attempt failed: the error, or the exception of a `classify`.
+            The first exception of a `classify`, or None.
         """
         admission = self._failing(entry, since)
         if admission is None or admission.has_ended:
-            return error
-        outcomes, problem = self._outcomes_of(error, admission.passage)
+            return None
+        outcomes, problem = self._outcomes_of(reading, admission.passage)
         self._end(admission, outcomes)
-        return error if problem is None else problem
+        return problem
 
     def lost(self, entry: Entry, since: float, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another call has given the element its result."""
         if error is None:
             self.cancelled(entry)
         else:
-            self.failed(entry, since, error)
+            self.failed(entry, since, Reading(error))
         self.admissions[entry.sequence] = _LOST
 
     def call_of(self, entry: Entry) -> WeighedCall | None:
@@ -420,7 +420,7 @@ class Gates:
         problem = None
         try:
             if isinstance(error, Exception):
-                outcomes, problem = self._outcomes_of(error, admission.passage)
+                outcomes, problem = self._outcomes_of(Reading(error), admission.passage)
         finally:
             self._end(admission, outcomes)
         return problem
@@ -448,12 +448,14 @@ class Gates:
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._on_failure(error, None)
 
-    def _outcomes_of(self, error: Exception, passage: Passage) -> tuple[list[Outcome], Exception | None]:
+    def _outcomes_of(self, reading: Reading, passage: Passage) -> tuple[list[Outcome], Exception | None]:
         """The outcome of an error for each gate, and the first exception of a `classify`."""
         outcomes, problem = [], None
+        error = reading.error
+        assert isinstance(error, Exception)
         for gate in passage.given:
             try:
-                outcomes.append(outcome_for(error, gate))
+                outcomes.append(outcome_for(reading, gate))
             except Exception as raised:  # noqa: BLE001 - the user's classifier may raise anything
                 if raised.__context__ is None:
                     set_on(raised, __context__=error)

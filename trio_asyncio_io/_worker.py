@@ -33,7 +33,7 @@ from ._core.ledger import Ledger
 from ._core.notes import set_on
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
-from ._errors import AttemptTimeoutError, copied, is_cancelled, is_of_its_records, split
+from ._errors import AttemptTimeoutError, Reading, copied, is_cancelled, is_of_its_records, split
 from ._gates import Gates
 from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
@@ -392,12 +392,13 @@ class Worker:
         """
         call: Any = self._entry
         pool = self._pool
-        if end is not None or pool.admissions:
-            error = self._report(call, end, error)
+        reading = Reading(error) if error is not None and end is _End.RAISED else None
+        if (end is not None or pool.admissions) and (problem := self._report(call, end, reading)) is not None:
+            error, reading = problem, Reading(problem)
         current_time = pool.current_time  # a local name: see `Feeder`
         now = current_time()
         if end is not None or pool.is_special:
-            self._end_records(result, end, error, now)
+            self._end_records(result, end, error, reading, now)
             if self._failures:
                 return None
             self._entry = None
@@ -408,31 +409,33 @@ class Worker:
             pool.emitter.emit(now)
         return None if pool.running.pop(call, None) is None else now
 
-    def _report(self, call: Any, end: _End | None, error: Exception | None) -> Exception | None:
+    def _report(self, call: Any, end: _End | None, reading: Reading | None) -> Exception | None:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next.
 
         Returns:
-            Why the call has failed: the error, or the exception of a `classify`.
+            The exception of a `classify`, which takes the place of the error, or None.
         """
         gates = self._pool.gates
         if gates is None or end is _End.REFUSED:
-            return error
+            return None
         self._pool.is_reporting = self._has_reported = True
         try:
             if end is None:
                 gates.completed(call)
             elif end is _End.RAISED:
-                assert error is not None
-                return gates.failed(call, self._pool.ledger.began(call), error)
+                assert reading is not None
+                return gates.failed(call, self._pool.ledger.began(call), reading)
             elif end is _End.EXPIRED:
                 gates.expired(call, self._pool.ledger.began(call))
             else:
                 gates.cancelled(call)
         finally:
             self._pool.is_reporting = False
-        return error
+        return None
 
-    def _end_records(self, result: Any, end: _End | None, error: Exception | None, now: float) -> None:
+    def _end_records(
+        self, result: Any, end: _End | None, error: Exception | None, reading: Reading | None, now: float
+    ) -> None:
         """End the attempt of each record of the running call. Those without a result are in `_failures` then."""
         call = self._entry
         assert call is not None
@@ -440,7 +443,8 @@ class Worker:
             self._end_returned(call, result, now)
         elif end is _End.RAISED:
             assert error is not None
-            self._end_raised(call, error, now)
+            assert reading is not None
+            self._end_raised(call, error, reading, now)
         elif end is _End.EXPIRED:
             self._end_expired(call, error, now)
         elif error is not None:
@@ -476,16 +480,16 @@ class Worker:
         else:
             self._retry(entry, wait, None, now, part_of(self._entry))
 
-    def _end_raised(self, call: Entry, error: Exception, now: float) -> None:
+    def _end_raised(self, call: Entry, error: Exception, reading: Reading, now: float) -> None:
         """The records of a call that has raised are due for a retry at one instant."""
         self._pool.ledger.fail_attempt(call, error)
         if self._pool.has_groups:
             self._pool.invoker.name_group(error, call.records)
         draw = None if self._pool.retries is None else self._pool.retries.draw()
         for entry, each, half in zip(
-            call.records, self._errors(error, call), self._halves_of(call, error), strict=True
+            call.records, self._errors(error, call), self._halves_of(call, reading), strict=True
         ):
-            self._end_failed(entry, each, draw, now, half)
+            self._end_failed(entry, each, draw, now, half, reading)
         self._pool.running.pop(call, None)
 
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
@@ -511,12 +515,20 @@ class Worker:
             if not entry.is_done and not self._pool.ledger.waits_for_retry(entry):
                 self._pool.ledger.cancel(entry, now)
 
-    def _end_failed(self, entry: Entry, error: Exception, draw: float | None, now: float, half: Part | None) -> None:
+    def _end_failed(
+        self,
+        entry: Entry,
+        error: Exception,
+        draw: float | None,
+        now: float,
+        half: Part | None,
+        reading: Reading | None = None,
+    ) -> None:
         """The attempt of a record has failed. `half`: the one in which it is called again if it is not retried."""
         wait, retries = None, self._pool.retries
         if retries is not None:
             try:
-                wait = retries.after_error(entry, error, draw, splits=splits_of(self._entry))
+                wait = retries.after_error(entry, error, draw, splits=splits_of(self._entry), reading=reading)
             except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
                 self._failures.append(_Failure(entry, raised))
                 return
@@ -540,21 +552,21 @@ class Worker:
         else:
             self._failures.append(_Failure(entry, cause=error))
 
-    def _halves_of(self, call: Entry, error: Exception | None = None) -> Sequence[Part | None]:
+    def _halves_of(self, call: Entry, reading: Reading | None = None) -> Sequence[Part | None]:
         """For each record, the half in which it is called again if it is not retried. None: it is not called again.
 
         Args:
             call: The running call.
-            error: What it has raised. None: a deadline has ended it.
+            reading: What it has raised. None: a deadline has ended it.
         """
         halves = self._pool.scheduler.grouping.halves(call)
-        return halves if halves[0] is None or self._may_split(error) else (None,) * len(halves)
+        return halves if halves[0] is None or self._may_split(reading) else (None,) * len(halves)
 
-    def _may_split(self, error: Exception | None) -> bool:
+    def _may_split(self, reading: Reading | None) -> bool:
         """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
-        if error is None or (self._pool.retries is not None and id(error) in self._pool.retries.timeouts):
+        if reading is None or (self._pool.retries is not None and id(reading.error) in self._pool.retries.timeouts):
             return True
-        return is_of_its_records(error)
+        return is_of_its_records(reading)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """The error of a call, for each of its records, because they get different notes."""

@@ -82,35 +82,49 @@ def retry_after(exception: BaseException) -> float | None:
 
 
 def _seconds_of(exception: BaseException) -> float | None:
-    for read in (_of_attribute, _of_milliseconds, _of_retry_after, _of_resets):
-        try:
-            seconds = read(exception)
-        except Exception:  # noqa: BLE001, S112 - a bad value must not hide the service's own error
-            continue
-        if seconds is not None and 0 <= seconds < math.inf:
-            return seconds
-    return None
+    found = _checked(_of_attribute, exception)
+    if found is not None:
+        return found
+    try:
+        headers = _headers_of(exception)
+    except Exception:  # noqa: BLE001 - a bad value must not hide the service's own error
+        return None
+    if not headers:
+        return None
+    found = _checked(_of_milliseconds, headers)
+    found = _checked(_of_retry_after, headers) if found is None else found
+    return _checked(_of_resets, headers) if found is None else found
+
+
+def _checked(read: Callable[[Any], float | None], source: Any) -> float | None:
+    try:
+        seconds = read(source)
+    except Exception:  # noqa: BLE001 - a bad value must not hide the service's own error
+        return None
+    return seconds if seconds is not None and 0 <= seconds < math.inf else None
 
 
 def _of_attribute(exception: BaseException) -> float | None:
     value = attribute_of(exception, "retry_after")
+    if value is None:
+        return None
     is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
     return float(value) if is_number or (isinstance(value, str) and _is_plain(value)) else None
 
 
-def _of_milliseconds(exception: BaseException) -> float | None:
-    value = _headers_of(exception).get("retry-after-ms", "")
+def _of_milliseconds(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("retry-after-ms", "")
     return float(value) / 1000 if _DELAY.fullmatch(value) else None
 
 
-def _of_retry_after(exception: BaseException) -> float | None:
-    headers = _headers_of(exception)
+def _of_retry_after(headers: Mapping[str, str]) -> float | None:
     value = headers.get("retry-after", "")
+    if not value:
+        return None
     return float(value) if _DELAY.fullmatch(value) else _seconds_until(_date_of(value), headers)
 
 
-def _of_resets(exception: BaseException) -> float | None:
-    headers = _headers_of(exception)
+def _of_resets(headers: Mapping[str, str]) -> float | None:
     waits = []
     for name, value in headers.items():
         if _RESET.fullmatch(name) and headers.get(name.replace("reset", "remaining")) == "0":
@@ -458,7 +472,16 @@ class Retries:
         guard: Callable[[Callable[..., Any]], Callable[..., Any]],
         on_denied: Callable[[Exception | None], None],
         is_final: Callable[[Exception], bool],
+        transient: Callable[[Exception], bool] | None = None,
     ) -> None:
+        kind = type(strategy)
+        # What a reading knows already is not read again
+        self._retries_transient = strategy.retry_on is transient and (
+            kind.retries_exception is RetryStrategy.retries_exception
+        )
+        self._waits_as_read = strategy.retry_after is retry_after and kind.wait is RetryStrategy.wait
+        self._backoff = guard(strategy.backoff)
+        self._strategy = strategy
         self._max_retries = strategy.max_retries
         self._retries_result = guard(strategy.retries_result)
         self._retries_exception = guard(strategy.retries_exception)
@@ -474,7 +497,7 @@ class Retries:
         self._was_denied = False
 
     def after_error(
-        self, entry: Entry, error: Exception, draw: float | None = None, *, splits: int = 0
+        self, entry: Entry, error: Exception, draw: float | None = None, *, splits: int = 0, reading: Any = None
     ) -> float | None:
         """The seconds until the next attempt. None: the exception counts.
 
@@ -488,10 +511,18 @@ class Retries:
         attempt = entry.attempts - splits
         if attempt > self._max_retries or self._is_final(error):
             return None
-        if not (is_own_timeout or self._retries_exception(error)):
+        if reading is None or not self._retries_transient:
+            is_retried = is_own_timeout or self._retries_exception(error)
+        else:
+            is_retried = is_own_timeout or reading.is_transient
+        if not is_retried or not self._may_retry(error):
             return None
         draw = self.draw() if draw is None else draw
-        return self._seconds(attempt, draw, error) if self._may_retry(error) else None
+        if reading is None or not self._waits_as_read:
+            return self._seconds(attempt, draw, error)
+        backoff = check_seconds("the backoff", self._backoff(attempt, draw), of=self._strategy)
+        wait = backoff if reading.seconds is None else max(backoff, reading.seconds)
+        return wait if wait < math.inf else None
 
     def after_result(self, entry: Entry, result: Any, *, splits: int = 0) -> float | None:
         """The seconds until the next attempt. None: the result counts. See `after_error`."""

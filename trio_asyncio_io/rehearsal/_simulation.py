@@ -30,7 +30,7 @@ from .._core.options import Options
 from .._core.queue import Entry
 from .._core.retry import Retries
 from .._core.scheduler import Scheduler
-from .._errors import AttemptTimeoutError, outcome_for
+from .._errors import AttemptTimeoutError, Reading, outcome_for
 from ..gates import Budget
 from ._sample import RecordedCall
 from ._service import Begin
@@ -345,7 +345,8 @@ class _Gates:
         if outcome is None and admission is None:
             return  # it started while all gates were idle
         if isinstance(outcome, Exception):
-            outcomes = [outcome_for(outcome, gate) for gate in gates]
+            reading = Reading(outcome)
+            outcomes = [outcome_for(reading, gate) for gate in gates]
         else:
             outcomes = [OK if outcome is None else outcome] * len(gates)
         (admission or Admission(self.passage, entry.since, self.passage.unweighted)).end(outcomes, now)
