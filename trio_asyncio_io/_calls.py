@@ -75,11 +75,13 @@ class WeighedCall:
     Args:
         admission: The call.
         on_failure: Called with the exception of a broken gate.
+        change: Called when a gate may admit a call earlier than it said: a gate of this key, or a common one.
         outer: What is around it, or None: the call of the element, if a policy has gates of its own.
     """
 
     admission: Admission
     on_failure: Callable[[Exception, Entry | None], None]
+    change: Callable[[Any], None]
     outer: Any = None
 
     @enable_ki_protection
@@ -95,6 +97,9 @@ class WeighedCall:
             self.admission.settle(actual, name)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self.on_failure(error, None)
+        self.change(None)
+        if self.admission.passage.keys is not None:
+            self.change(self.admission.passage.keys)
         _settle_if_running(self.outer, actual, name)
 
     def usage(self, name: str | None) -> tuple[float, float] | None:

@@ -45,31 +45,8 @@ class User:
     running: Callable[[], int]
 
 
-class _Clock:
-    """A clock that continues from one Trio run to the next, as if no time had passed. Each run has its own clock."""
-
-    __slots__ = ("_latest", "_offset", "_run")
-
-    def __init__(self) -> None:
-        self._run: trio.lowlevel.TrioToken | None = None
-        self._latest = 0.0
-        self._offset = 0.0
-
-    def enter_run(self) -> None:
-        """Continue in the present Trio run."""
-        token = trio.lowlevel.current_trio_token()
-        if self._run is not token:
-            self._run = token
-            self._offset = self._latest - trio.current_time()
-
-    def at(self, now: float) -> float:
-        """The time of this clock at an instant of Trio's."""
-        self._latest = now + self._offset
-        return self._latest
-
-
 class GateInUse:
-    """A gate in the present Trio run. All instants are Trio's.
+    """A gate in the present Trio run.
 
     Args:
         gate: The gate.
@@ -77,44 +54,31 @@ class GateInUse:
 
     Attributes:
         gate: As given.
+        offset: The gate's own time minus Trio's.
         users: The operators that use the gate now.
     """
 
+    __slots__ = ("_on_idle_change", "_was_idle", "gate", "offset", "users")
+
     def __init__(self, gate: Gate, on_idle_change: Callable[[], None]) -> None:
         self.gate = gate
+        self.offset = offset_of(gate)
         self.users: set[User] = set()
         self._on_idle_change = on_idle_change
-        self._at = clock_of(gate).at
         self._was_idle = gate.is_idle
-
-    def delay(self, now: float, weight: float) -> float:
-        """See `Gate.delay`."""
-        return self.gate.delay(self._at(now), weight)
-
-    def started(self, now: float, weight: float) -> None:
-        """See `Gate.started`."""
-        self.gate.started(self._at(now), weight)
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        """See `Gate.ended`. Notifies all users."""
-        self.gate.ended(self._at(now), seconds, outcome, weight)
-        self._notify()
-
-    def correct(self, weight: float, actual: float) -> None:
-        """See `Gate.correct`. Notifies all users."""
-        self.gate.correct(weight, actual)
-        self._notify()
 
     def has_calls(self) -> bool:
         """Whether an operator that uses the gate has a running call."""
         return any(user.running() for user in self.users)
 
-    def _notify(self) -> None:
+    def notify_others(self) -> None:
+        """The gate has changed. Its only user knows that already."""
         if self.gate.is_idle != self._was_idle:
             self._was_idle = self.gate.is_idle
             self._on_idle_change()
-        for user in self.users:
-            user.change()
+        if len(self.users) > 1:
+            for user in self.users:
+                user.change()
 
 
 class _Itself(Copies):
@@ -160,6 +124,7 @@ class GateFamily:
         """An operator has no more calls of this key."""
         in_use = self._in_use[key]
         in_use.users.discard(user)
+        offset_of(in_use.gate)  # its clock stands still from here to the next run
         if not in_use.users:
             del self._in_use[key]
             if key in self._copies:
@@ -208,23 +173,23 @@ class GateFamily:
 
 # Those that the present Trio run uses, and those with a name that it has used
 _FAMILIES: RunVar[dict[Hashable, GateFamily]] = RunVar("trio_asyncio_io families of gates")
-# By id, because a gate may be unhashable, such as a dataclass
-_CLOCKS: dict[int, tuple[ref[Gate], _Clock]] = {}
+# Of each gate that has been used: by id, because a gate may be unhashable. (gate, run, offset, latest)
+_OFFSETS: dict[int, tuple[ref[Gate], trio.lowlevel.TrioToken, float, float]] = {}
 
 
-def clock_of(gate: Gate) -> _Clock:
-    """The gate's clock, in the present Trio run."""
-    number = id(gate)
-    if number not in _CLOCKS:
-        _CLOCKS[number] = ref(gate, lambda _: _CLOCKS.pop(number, None)), _Clock()
-    _, clock = _CLOCKS[number]
-    clock.enter_run()
-    return clock
+def offset_of(gate: Gate) -> float:
+    """The gate's own time minus Trio's. It continues from one Trio run to the next, as if no time had passed."""
+    number, token, now = id(gate), trio.lowlevel.current_trio_token(), trio.current_time()
+    known = _OFFSETS.get(number)
+    offset = -now if known is None else known[2] if known[1] is token else known[3] - now
+    gone = ref(gate, lambda _: _OFFSETS.pop(number, None)) if known is None else known[0]
+    _OFFSETS[number] = gone, token, offset, now + offset
+    return offset
 
 
 def may_forget(gate: Gate) -> bool:
     """See `Gate.may_forget`."""
-    return gate.may_forget(clock_of(gate).at(trio.current_time()))
+    return gate.may_forget(trio.current_time() + offset_of(gate))
 
 
 def use_family(copies: Copies, refresh: Callable[[], None]) -> GateFamily:
@@ -391,7 +356,7 @@ class Gates:
     def call_of(self, entry: Entry) -> WeighedCall | None:
         """The call of a record, for `settle`. None: all gates were idle when it started."""
         admission = self.admissions.get(entry.sequence)
-        return None if admission is None else WeighedCall(admission, self._on_failure)
+        return None if admission is None else WeighedCall(admission, self._on_failure, self._change)
 
     def weights_of_call(self, passage: Passage) -> Weights:
         """The weights that the present task's call was estimated to have."""
@@ -408,7 +373,7 @@ class Gates:
         if earlier is not None:
             earlier.admission.further.append(admission)
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        return WeighedCall(admission, self._on_failure, outer)
+        return WeighedCall(admission, self._on_failure, self._change, outer)
 
     def end_with(self, admission: Admission, error: BaseException | None) -> Exception | None:
         """An admitted call has raised this error, or has returned (None).
@@ -447,6 +412,9 @@ class Gates:
             admission.end(outcomes, trio.current_time())
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._on_failure(error, None)
+        self._change(None)
+        if admission.passage.keys is not None:
+            self._change(admission.passage.keys)
 
     def _outcomes_of(self, reading: Reading, passage: Passage) -> tuple[list[Outcome], Exception | None]:
         """The outcome of an error for each gate, and the first exception of a `classify`."""

@@ -25,8 +25,9 @@ class InUse:
 
     gate: Gate
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.gate, name)
+    offset = 0.0
+
+    def notify_others(self) -> None: ...
 
     def has_calls(self) -> bool:
         return False

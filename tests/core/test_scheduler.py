@@ -58,16 +58,9 @@ class InUse:
     gate: Any
     users: list[Any] = field(default_factory=list)
 
-    def delay(self, now: float, weight: float) -> float:
-        return float(self.gate.delay(now, weight))
+    offset = 0.0
 
-    def started(self, now: float, weight: float) -> None:
-        self.gate.started(now, weight)
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.gate.ended(now, seconds, outcome, weight)
-
-    def correct(self, weight: float, actual: float) -> None: ...
+    def notify_others(self) -> None: ...
 
     def has_calls(self) -> bool:
         return True

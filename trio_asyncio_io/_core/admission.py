@@ -46,14 +46,12 @@ Rank: TypeAlias = tuple[bool, int, int]  # the lowest one starts first
 
 
 class GateInUse(Protocol):
-    """A gate in the present Trio run. All instants are Trio's."""
+    """A gate in the present Trio run. Its own instants are Trio's plus `offset`."""
 
     gate: Gate
+    offset: float
 
-    def delay(self, now: float, weight: float) -> float: ...
-    def started(self, now: float, weight: float) -> None: ...
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None: ...
-    def correct(self, weight: float, actual: float) -> None: ...
+    def notify_others(self) -> None: ...
     def has_calls(self) -> bool: ...
 
 
@@ -74,6 +72,7 @@ class Passage:
     given: Sequence[Gate]
     in_use: Sequence[GateInUse]
     running: int = 0
+    keys: KeyGates | None = None
     unweighted: Weights = field(init=False)
     is_weighted: bool = field(init=False)
 
@@ -176,13 +175,15 @@ class Admission:
         Raises:
             Exception: A gate is broken. The call has not started for any of the gates.
         """
-        for position, (each, weight) in enumerate(zip(self.passage.in_use, self.weights, strict=True)):
-            try:
-                each.started(self.since, weight)
-            except Exception:
-                for earlier, its_weight in zip(self.passage.in_use[:position], self.weights, strict=False):
-                    earlier.ended(self.since, 0.0, CANCELLED, its_weight)
-                raise
+        since, position = self.since, 0
+        try:
+            for each, weight in zip(self.passage.in_use, self.weights, strict=True):
+                each.gate.started(since + each.offset, weight)
+                position += 1
+        except Exception:
+            for earlier, its_weight in zip(self.passage.in_use[:position], self.weights, strict=False):
+                earlier.gate.ended(since + earlier.offset, 0.0, CANCELLED, its_weight)
+            raise
         self.has_started = True
         self.passage.running += 1
         return self
@@ -200,11 +201,15 @@ class Admission:
         self.has_ended = True
         self.passage.running -= self.has_started
         problem: Exception | None = None
-        for position, (each, outcome) in enumerate(zip(self.passage.in_use, outcomes, strict=False)):
+        seconds, weights = now - self.since, self.weights
+        if self.settled:
+            weights = tuple(map(self._weight, range(len(weights))))
+        for each, weight, outcome in zip(self.passage.in_use, weights, outcomes, strict=False):
             try:
-                each.ended(now, now - self.since, outcome, self._weight(position))
+                each.gate.ended(now + each.offset, seconds, outcome, weight)
             except Exception as error:  # noqa: BLE001 - a gate may raise anything
                 problem = error if problem is None else problem
+            each.notify_others()
         if problem is not None:
             raise problem
 
@@ -216,8 +221,10 @@ class Admission:
     def settle(self, actual: float, name: str | None) -> None:
         """Correct the weight in each gate that has one, or in those of this name. Call `check_settle` before."""
         for position in self._weighted(name):
-            self.passage.in_use[position].correct(self._weight(position), actual)
+            each = self.passage.in_use[position]
+            each.gate.correct(self._weight(position), actual)
             self.settled[position] = actual
+            each.notify_others()
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
         """Estimated and current weight, from the first gate that `settle` would correct."""
@@ -360,11 +367,11 @@ class Line:
         """
         longest, holder = 0.0, None
         for each, weight in zip(self.in_use, weights, strict=True):
-            delay = each.delay(now, weight)
+            delay = each.gate.delay(now + each.offset, weight)
             if delay != 0.0:
                 _check_delay(delay, each)
-            if delay > max(longest, SAME_INSTANT):
-                longest, holder = delay, each.gate
+                if delay > max(longest, SAME_INSTANT):
+                    longest, holder = delay, each.gate
         if holder is not None:
             self.holders.change(holder.label, now)
         return longest
@@ -402,7 +409,7 @@ class KeyGates:
         close: Callable[[], None],
     ) -> None:
         self.line = Line(in_use)
-        self.passage = Passage(given, (*common, *self.line.in_use))
+        self.passage = Passage(given, (*common, *self.line.in_use), keys=self)
         self.close = close
         self._of_key = slice(len(common), None)
 

@@ -362,11 +362,11 @@ class _GateInUse:
 
     def __init__(self, gate: Gate, is_running: Callable[[], bool]) -> None:
         self.gate = gate
+        self.offset = 0.0
         self.has_calls = is_running
-        self.delay = gate.delay
-        self.started = gate.started
-        self.ended = gate.ended
-        self.correct = gate.correct
+
+    def notify_others(self) -> None:
+        """There are none."""
 
 
 def _fail(error: Exception, _: Entry | None) -> None:
