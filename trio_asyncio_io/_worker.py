@@ -26,7 +26,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
 from ._calls import register_worker
-from ._core.admission import KeyGates
+from ._core.admission import KeyGates, Waiting
 from ._core.describe import describe
 from ._core.groups import Part, part_of, splits_of
 from ._core.ledger import Ledger
@@ -139,7 +139,9 @@ class WorkerPool:
         if not self._has_attempt.is_awaited and self._workers == self._capacity:  # all are busy, or will ask
             return
         if not self.scheduler.is_plain:
-            self._call_workers(self.scheduler.candidates())
+            number = len(self.scheduler.starts) + self.scheduler.may_assign()
+            if number:
+                self.call_workers(number)
             return
         free = self._workers - self.ledger.counters.running
         if len(self.ledger.jobs) <= free:
@@ -159,9 +161,10 @@ class WorkerPool:
         self.has_ended = True
         self._has_attempt.wake_all()
 
-    def _call_workers(self, number: int) -> None:
+    def call_workers(self, number: int) -> None:
         """Let so many workers ask the scheduler, with those that will ask anyway."""
-        will_ask = self._workers - self.ledger.counters.running - len(self._has_attempt)
+        busy = self.ledger.counters.running - len(self.scheduler.starts)
+        will_ask = self._workers - busy - len(self._has_attempt)
         for _ in range(number - will_ask):
             if self._has_attempt.is_awaited:
                 self._has_attempt.wake()
@@ -309,42 +312,48 @@ class Worker:
             if entry.attempts:
                 return entry
         running = pool.running
-        if not running and now + pool.timeout < pool.timer.at:  # otherwise the timer wakes for another record before
-            pool.timer.wake_by(now + pool.timeout)
+        if not running and entry.since + pool.timeout < pool.timer.at:  # otherwise the timer wakes for another before
+            pool.timer.wake_by(entry.since + pool.timeout)
         running[entry] = self._scope
         return entry
 
     def _next(self, now: float) -> Entry | None:
-        """Ask the scheduler. Another worker asks if there may be more, and the timer wakes when there will be."""
+        """Take an attempt that has started. If there is none, see which ones may start now: for all workers."""
         pool, scheduler = self._pool, self._pool.scheduler
-        if self._has_reported:
-            self._has_reported = False
-            self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
-            if self._must_pause:
+        starts = scheduler.starts
+        if not starts:
+            if self._has_reported:
+                self._has_reported = False
+                self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
+                if self._must_pause:
+                    return None
+            scheduler.assign(now)
+            if scheduler.has_waiting:
+                pool.timer.wake_by(scheduler.wake_at())
+            if len(starts) > 1:
+                pool.call_workers(len(starts))
+            if not starts:
+                if pool.ledger.counters.running < pool.ledger.flow.capacity:
+                    pool.ledger.flow.idle(now)
                 return None
-        entry = scheduler.next(now)
-        if scheduler.has_waiting:
-            pool.timer.wake_by(scheduler.wake_at())
-            if entry is not None:
-                pool.dispatch()
-        if entry is None:
-            if pool.ledger.counters.running < pool.ledger.flow.capacity:
-                pool.ledger.flow.idle(now)
+        if not pool.ledger.may_start:
             return None
-        self._entry, self._refusal = entry, scheduler.refusal
-        return entry if scheduler.started is None else self._continue(entry)
+        entry, waiting, self._refusal = scheduler.take()
+        self._entry = entry
+        if self._has_reported:  # the end of its call may allow a start that nobody has seen yet
+            self._has_reported = False
+            pool.dispatch()
+        return entry if waiting is None else self._continue(entry, waiting)
 
-    def _continue(self, entry: Entry) -> Entry | None:
+    def _continue(self, entry: Entry, waiting: Waiting) -> Entry | None:
         """Continue with a record that has waited. None: a gate has refused its call."""
-        scheduler = self._pool.scheduler
-        assert scheduler.started is not None
-        self._context = scheduler.started.context
+        self._context = waiting.context
         if self._refusal is not None:
             if self._refusal.__cause__ is None:
-                set_on(self._refusal, __cause__=scheduler.started.cause)
+                set_on(self._refusal, __cause__=waiting.cause)
             return None
         if entry.attempts:
-            self._pool.timer.wake_by(scheduler.deadlines.set_retry(entry, self._scope))
+            self._pool.timer.wake_by(self._pool.scheduler.deadlines.set_retry(entry, self._scope))
             if self._context is None:
                 self._pool.ledger.retry(entry)
         return entry

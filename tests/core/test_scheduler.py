@@ -102,9 +102,12 @@ def made(
 
 def start(scheduler: Scheduler, now: float) -> Entry | None:
     """The next attempt; its call begins."""
-    entry = scheduler.next(now)
-    if entry is not None:
-        entry.attempts += 1
+    if not scheduler.starts:
+        scheduler.assign(now)
+    if not scheduler.starts or not scheduler._ledger.may_start:  # noqa: SLF001 - as a worker does
+        return None
+    entry, _, _ = scheduler.take()
+    entry.attempts += 1
     return entry
 
 
@@ -172,13 +175,13 @@ def test_new_records_wait_while_as_many_wait_for_their_retry_as_can_run() -> Non
     for entry, now in zip(retries, (1.0, 2.0), strict=True):
         assert entry is not None
         assert scheduler.retry(entry, None, 5.0, now)
-        assert scheduler.candidates() == (now == 1.0)
+        assert scheduler.may_assign() == (now == 1.0)
     assert values_of(scheduler, 2.0) == []
     assert ledger.flow.retries.is_on
     assert scheduler.wake_at() == 6.0
     assert values_of(scheduler, 6.0) == ["a", "c"]
     assert ledger.flow.retries.seconds(9.0) == 4.0
-    assert scheduler.candidates() == 0
+    assert not scheduler.may_assign()
 
 
 def test_with_gates_per_key_new_records_do_not_wait_for_retries() -> None:
@@ -258,9 +261,9 @@ def test_a_refused_call_has_its_slot_and_its_reason() -> None:
             raise RefusedError("closed")
 
     ledger, scheduler = made("a", gates=FakeGates([Refusing()]))
-    entry = scheduler.next(0.0)
-    assert entry is not None
-    assert str(scheduler.refusal) == "closed"
+    scheduler.assign(0.0)
+    _, _, refusal = scheduler.take()
+    assert str(refusal) == "closed"
     assert ledger.counters.running == 1
 
 
@@ -274,7 +277,7 @@ def test_a_broken_gate_starts_nothing(method: str) -> None:
     setattr(Broken, method, fail)
     first = Watched()
     ledger, scheduler = made("ab", gates=FakeGates([first, Broken()]))
-    assert scheduler.next(0.0) is None
+    assert start(scheduler, 0.0) is None
     assert (ledger.counters.running, ledger.may_start, first.running) == (0, False, 0)
 
 
@@ -284,11 +287,11 @@ def test_nothing_starts_after_the_stop() -> None:
     assert a is not None
     scheduler.retry(a, None, 1.0, 0.0)
     ledger.stop_starting()
-    assert scheduler.next(5.0) is None
+    assert start(scheduler, 5.0) is None
     assert scheduler.wake_at() == inf
-    assert scheduler.candidates() == 0
+    assert not scheduler.may_assign()
     scheduler.close(5.0)
-    assert ledger.statistics().cancelled == 1
+    assert ledger.statistics().cancelled == 2  # the retry, and the start that no worker has taken
 
 
 def test_the_timer_does_not_wake_for_a_gate_while_all_slots_are_busy() -> None:

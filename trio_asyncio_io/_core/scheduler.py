@@ -28,15 +28,16 @@ records wait in the `Grouping` first, and what waits for a slot or a gate is a `
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
-from itertools import count, takewhile
+from itertools import count, repeat, takewhile
 from math import inf
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from .admission import Admission, KeyGates, Line, Passage, Waiting, Weights, rank_of, weights_of, weights_of_call
-from .gate import RefusedError
+from .gate import CANCELLED, RefusedError
 from .groups import Group, Grouping, Part, Pool
 from .ledger import Ledger
 from .queue import Entry
@@ -141,8 +142,8 @@ class Scheduler:
             that workers may start the first of `ledger.jobs`.
         deadlines: Of the running records.
         waiting: By sequence, the records that wait for a retry or a gate.
-        started: What is special about the record that `next` has returned last, or None: its context.
-        refusal: Why the record that `next` has returned last fails without a call, or None.
+        starts: The attempts that have started and that no worker has taken yet: (record; if it has waited, its wait;
+            why it fails without a call, or None).
     """
 
     def __init__(
@@ -170,14 +171,12 @@ class Scheduler:
         self._held: set[KeyGates] = set()  # until a call ends
         self._numbers = count()
         self._at_gates = 0  # records in lines
-        self._in_line_now = 1  # how many workers ask for the records in the line
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
         self._most_retries = capacity * (self.grouping.size or 1)
         self._waits_for_retries = False  # whether a slot is free for a new record, which waits for retries
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None and not self.grouping.size
-        self.started: Waiting | None = None
-        self.refusal: Exception | None = None
+        self.starts: deque[tuple[Entry, Waiting | None, Exception | None]] = deque()
 
     @property
     def has_waiting(self) -> bool:
@@ -194,25 +193,32 @@ class Scheduler:
 
     # What may start
 
-    def next(self, now: float) -> Entry | None:
-        """Start the attempt that is next, and return its record. None: no attempt may start now.
+    def assign(self, now: float) -> None:
+        """Start every attempt that may start now. Call this whenever something has changed.
 
-        The start is accounted for and reported to the gates. If a gate refuses the call, `refusal` is set: the record
-        has its slot, and fails in it.
+        Each start is accounted for and reported to the gates. A worker takes it from `starts`. A call that a gate
+        refuses has its slot, and fails in it.
         """
-        self.started = self.refusal = None
-        if not self.waiting and self._has_free_slot() and (entry := self._start_first(now)) is not None:
-            return entry
-        if not self._counters.running:
+        ledger, counters, capacity = self._ledger, self._counters, self._capacity
+        if not self.waiting and self._gates is not None and not self._gates.has_keys and not self.grouping.size:
+            self._start_jobs(self._gates, now)
+        if not counters.running:
             self._recheck_held()
         self.advance(now)
-        while self._has_free_slot():
+        while counters.running < capacity and ledger.may_start:
             waiting = self._next_waiting(now)
-            entry = self._ask_line(now) if waiting is None else self._ask(waiting, now)
-            if entry is not None or (waiting is None and not self._line_has_changed(now)):
-                self._account_for_retries(now)
-                return entry
-        return None
+            if waiting is not None:
+                self._ask(waiting, now)
+            elif not self._ask_line(now):
+                break
+        self._account_for_retries(now)
+
+    def take(self) -> tuple[Entry, Waiting | None, Exception | None]:
+        """Remove the first of the attempts that have started."""
+        start = self.starts.popleft()
+        if not self.starts and not self.waiting:
+            self.refresh()
+        return start
 
     def advance(self, now: float) -> None:
         """End the backoffs that are over, and the waits for gates of keys. Their records then wait for a slot.
@@ -250,40 +256,25 @@ class Scheduler:
                 at = min(at, self._line.held_until)
         return at
 
-    def candidates(self) -> int:
-        """How many attempts `next` may start now, about: not 0 if there is one."""
-        free = self._capacity - self._counters.running
-        if free <= 0 or not self._ledger.may_start:
-            return 0
-        if self._must_retry_first:
-            return min(free, self._candidates_to_retry())
-        number, jobs = len(self._for_slot) + len(self._changed), len(self._ledger.jobs)
-        if self._line and self._line.held_until == -inf:
-            number += self._in_line_now
+    def may_assign(self) -> bool:
+        """Whether `assign` may start an attempt: true if there is one."""
+        ledger, line = self._ledger, self._line
+        if self._counters.running >= self._capacity or not ledger.may_start:
+            return False
+        only_retries = self._must_retry_first
+        if only_retries and ledger.jobs:
+            self._account_for_retries(ledger.jobs[-1].since)  # the newest may have arrived now
+        if self._changed or (self._for_slot and (not only_retries or self._for_slot[0][1].entry.attempts)):
+            return True
+        if line and line.held_until == -inf and (not only_retries or line.first.entry.attempts):
+            return True
         if self.grouping.size:
-            number += self._count_groups()
-        elif not self._line:
-            number += jobs
-        elif self._line.held_until > -inf:
-            number += min(jobs, free - len(self._line)) > 0  # one worker moves them to the line
-        return min(free, number)
+            return any(True for _ in self._complete_pools()) or (not only_retries and self._makes_group())
+        return bool(ledger.jobs) and not only_retries and self._counters.running + len(line) < self._capacity
 
-    def _candidates_to_retry(self) -> int:
-        """Like `candidates`, while new records wait for retries."""
-        if self._ledger.jobs:
-            self._account_for_retries(self._ledger.jobs[-1].since)  # the newest may have arrived now
-        number = len(self._changed) + sum(pool.groups for pool in self._complete_pools())
-        if self._for_slot and self._for_slot[0][1].entry.attempts:
-            number += len(self._for_slot)
-        if self._line and self._line.first.entry.attempts and self._line.held_until == -inf:
-            number += self._in_line_now
-        return number
-
-    def _count_groups(self) -> int:
-        number, jobs = sum(pool.groups for pool in self._complete_pools()), len(self._ledger.jobs)
-        if jobs and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs)):
-            number += max(1, jobs // self.grouping.size)
-        return number
+    def _makes_group(self) -> bool:
+        jobs = len(self._ledger.jobs)
+        return jobs > 0 and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs))
 
     # What happens
 
@@ -360,10 +351,18 @@ class Scheduler:
 
     def refresh(self) -> None:
         """The gates have become idle, or are idle no longer; or a record has begun or ended to wait."""
-        self.is_plain = not (self.waiting or self.grouping.size) and (self._gates is None or self._gates.is_idle)
+        is_idle = self._gates is None or self._gates.is_idle
+        self.is_plain = is_idle and not (self.starts or self.waiting or self.grouping.size)
 
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
+        while self.starts:
+            call, _, _ = self.starts.popleft()
+            if self._gates is not None and (admission := self._gates.admissions.pop(call.sequence, None)) is not None:
+                admission.end(repeat(CANCELLED), now)
+            for entry in call.records:
+                self._ledger.cancel(entry, now)
+            self._ledger.end_call(now)
         for waiting in self.waiting.values():
             if waiting.state == FOR_GATE:
                 self._leave_line(waiting, now)
@@ -452,36 +451,38 @@ class Scheduler:
 
     # Gates
 
-    def _start_first(self, now: float) -> Entry | None:
-        """Start the first of the jobs, if the gates admit it: a short cut while no record waits and none has a key."""
-        gates, jobs = self._gates, self._ledger.jobs
-        if gates is None or gates.has_keys or self.grouping.size or not jobs:
-            return None
-        entry, passage = jobs[0], gates.passage
-        refusal: RefusedError | None = None
-        weights: Weights = ()
-        try:
-            weights = weights_of(entry.value, passage)
-            if not self._line.delay(weights, now):
-                gates.admissions[entry.sequence] = Admission(passage, now, weights).start()
-                return self._ledger.start(now)
-        except RefusedError as error:
-            refusal = error
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(error, None if weights else entry)
-            return None
-        waiting = Waiting(self._ledger.take(), None, FOR_SLOT, entry.since)
-        waiting.passage, waiting.weights = passage, weights
-        if refusal is not None:
-            return self._refuse(waiting, refusal, now)
-        self._wait_for_gate(waiting, now)
-        return None
+    def _start_jobs(self, gates: Gates, now: float) -> None:
+        """Start jobs until a gate holds one back: the same as the loop of `assign`, while no record waits."""
+        ledger, line, passage, starts = self._ledger, self._line, gates.passage, self.starts
+        jobs, counters, admissions = ledger.jobs, self._counters, gates.admissions
+        while jobs and counters.running < self._capacity:
+            entry = jobs[0]
+            refusal: RefusedError | None = None
+            weights: Weights = ()
+            try:
+                weights = weights_of(entry.value, passage) if passage.is_weighted else passage.unweighted
+                if not line.delay(weights, now):
+                    admissions[entry.sequence] = Admission(passage, now, weights).start()
+                    starts.append((ledger.start(now), None, None))
+                    continue
+            except RefusedError as error:
+                refusal = error
+            except Exception as error:  # noqa: BLE001 - a gate may raise anything
+                self._fail(error, None if weights else entry)
+                return
+            waiting = Waiting(ledger.take(), None, FOR_SLOT, entry.since)
+            waiting.passage, waiting.weights = passage, weights
+            if refusal is None:
+                self._wait_for_gate(waiting, now)
+                return
+            self._refuse(waiting, refusal, now)
 
-    def _ask(self, waiting: Waiting, now: float) -> Entry | None:
+    def _ask(self, waiting: Waiting, now: float) -> None:
         """Start the attempt of a record for which a slot is free, or let it wait for gates."""
         gates, entry = self._gates, waiting.entry
         if gates is None or (gates.is_idle and not self._at_gates):
-            return self._start(waiting, now)
+            self._start(waiting, now)
+            return
         try:
             passage = waiting.passage or self._find_gates(waiting, gates)
             keys, weights = waiting.keys, waiting.weights
@@ -490,12 +491,11 @@ class Scheduler:
             elif self._line or self._delay(weights, now) > 0:
                 self._wait_for_gate(waiting, now)
             else:
-                return self._start(waiting, now, Admission(passage, now, weights).start())
+                self._start(waiting, now, Admission(passage, now, weights).start())
         except RefusedError as refusal:
-            return self._refuse(waiting, refusal, now)
+            self._refuse(waiting, refusal, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._fail(error, None if waiting.weights else entry)
-        return None
 
     def _find_gates(self, waiting: Waiting, gates: Gates) -> Passage:
         """Set the gates of the next attempt, and its weights. Returns the gates."""
@@ -505,18 +505,11 @@ class Scheduler:
         waiting.weights = weights_of_call(waiting.entry.records, waiting.passage)
         return waiting.passage
 
-    def _line_has_changed(self, now: float) -> bool:
-        """Whether the first record in the line may be checked again now."""
-        if not self._line or self._line.held_until > now:
-            return False
-        return not self._must_retry_first or self._line.first.entry.attempts > 0
-
-    def _ask_line(self, now: float) -> Entry | None:
-        """Start the attempt of the first record in the line, if the gates admit it."""
+    def _ask_line(self, now: float) -> bool:
+        """Start the attempt of the first record in the line. False: the gates hold it back."""
         line = self._line
-        if not self._line_has_changed(now):
-            return None
-        self._in_line_now = 1
+        if not line or line.held_until > now or (self._must_retry_first and not line.first.entry.attempts):
+            return False
         waiting = line.first
         keys, passage, weights = waiting.keys, waiting.passage, waiting.weights
         assert passage is not None
@@ -524,38 +517,22 @@ class Scheduler:
             delay = self._delay(weights, now)
             if delay:
                 line.held_until = now + delay
-                return None
+                return False
             if keys is not None and not keys.admit(waiting, weights, now):
                 self._leave_line(waiting, now)
                 self._wait_for_gate_of_key(waiting, keys, now)
-                return None
+                return True
             admission = Admission(passage, now, weights).start()
         except RefusedError as refusal:
             self._leave_line(waiting, now)
-            return self._refuse(waiting, refusal, now)
+            self._refuse(waiting, refusal, now)
+            return True
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._fail(error, None)
-            return None
+            return False
         self._leave_line(waiting, now)
-        entry = self._start(waiting, now, admission)
-        self._check_first(now)
-        return entry
-
-    def _check_first(self, now: float) -> None:
-        """Note until when the first record in the line is held, so that no worker wakes in vain.
-
-        If it is not held, this start wakes two workers, so a burst starts in few rounds.
-        """
-        self._in_line_now = 1
-        if self._line:
-            try:
-                delay = self._delay(self._line.first.weights, now)
-            except Exception:  # noqa: BLE001 - the record gets the exception when it is checked
-                return
-            if delay:
-                self._line.held_until = now + delay
-            else:
-                self._in_line_now = 2
+        self._start(waiting, now, admission)
+        return True
 
     def _delay(self, weights: Weights, now: float) -> float:
         return self._line.delay(weights[: len(self._line.in_use)], now)
@@ -614,7 +591,9 @@ class Scheduler:
 
     # Starts
 
-    def _start(self, waiting: Waiting, now: float, admission: Admission | None = None) -> Entry:
+    def _start(
+        self, waiting: Waiting, now: float, admission: Admission | None = None, refusal: Exception | None = None
+    ) -> None:
         entry = waiting.entry
         if waiting.state == FOR_SLOT:
             self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
@@ -622,17 +601,15 @@ class Scheduler:
             assert self._gates is not None
             self._gates.admissions[entry.sequence] = admission
         waiting.state = TRANSITIONS[waiting.state]["start"]
-        self._failed.difference_update(entry.records)
+        if self._failed:
+            self._failed.difference_update(entry.records)
+        self.starts.append((entry, waiting, refusal))
         self._forget(waiting, now)
-        self.started = waiting
         _call_in(waiting, self._ledger.start_after_wait, entry, now)
-        self._account_for_retries(now)
-        return entry
 
-    def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> Entry:
-        self.refusal = refusal
+    def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> None:
         self._ledger.refuse(refusal)
-        return self._start(waiting, now)
+        self._start(waiting, now, refusal=refusal)
 
     def _fail(self, error: Exception, entry: Entry | None) -> None:
         """A gate is broken, or a `weight` or `key` for this record: the operator stops. Records stay unfinished."""

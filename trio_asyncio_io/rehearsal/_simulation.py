@@ -222,13 +222,16 @@ class _Events:
         while True:
             while scheduler.is_plain and ledger.jobs and counters.running < slots:
                 self._call(ledger.start(now), now)
-            entry = None if scheduler.is_plain else scheduler.next(now)
-            if entry is None:
-                return
-            if scheduler.refusal is None:
+            if not scheduler.starts:
+                if not scheduler.is_plain:
+                    scheduler.assign(now)
+                if not scheduler.starts:
+                    return
+            entry, _, refusal = scheduler.take()
+            if refusal is None:
                 self._call(entry, now)
             else:
-                self._fail(entry, scheduler.refusal, now)
+                self._fail(entry, refusal, now)
                 self._emit(now)
                 self._accept(now)
 
