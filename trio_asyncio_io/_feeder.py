@@ -179,7 +179,7 @@ class Feeder:
         try:
             await self._has_room.wait()
         finally:
-            self._ledger.flow.have_room(trio.current_time())
+            self._ledger.have_room(trio.current_time())
 
     def _check_open(self) -> None:
         if self._refusal is not None:

@@ -142,6 +142,8 @@ class WorkerPool:
             number = len(self.scheduler.starts) + self.scheduler.may_assign()
             if number:
                 self.call_workers(number)
+            elif self.scheduler.must_retry_first:  # the first new record may have come
+                self.scheduler.settle(self.current_time())
             return
         free = self._workers - self.ledger.counters.running
         if len(self.ledger.jobs) <= free:
@@ -301,7 +303,7 @@ class Worker:
         if pool.scheduler.is_plain:
             ledger = pool.ledger
             if not ledger.jobs:
-                ledger.flow.idle(now)
+                ledger.settle(now, idles=True)
                 return None
             self._entry = entry = ledger.start(now)
         else:
@@ -333,13 +335,13 @@ class Worker:
             if len(starts) > 1:
                 pool.call_workers(len(starts))
             if not starts:
-                if pool.ledger.counters.running < pool.ledger.flow.capacity:
-                    pool.ledger.flow.idle(now)
                 return None
         if not pool.ledger.may_start:
             return None
-        entry, waiting, self._refusal = scheduler.take()
+        entry, started, waiting, self._refusal = scheduler.take()
         self._entry = entry
+        if now > started:  # other calls have blocked the loop
+            pool.ledger.begin_late(entry, now - started)
         if self._has_reported:  # the end of its call may allow a start that nobody has seen yet
             self._has_reported = False
             pool.dispatch()

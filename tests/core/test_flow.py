@@ -44,9 +44,9 @@ def test_the_waits_of_several_tasks_count_once() -> None:
 
 def test_waits_for_retries_are_in_the_account() -> None:
     ledger = ledger_of("a")
-    ledger.wait_for_retries(1.0)
+    ledger.settle(1.0, waits_for_retries=True)
     assert totals_at(ledger, 3.0).retries == 2.0
-    ledger.end_wait_for_retries(4.0)
+    ledger.settle(4.0, idles=True)
     assert totals_at(ledger, 9.0).retries == 3.0
 
 
@@ -73,10 +73,10 @@ def test_a_full_buffer_starves_only_while_a_slot_is_free() -> None:
     ledger = ledger_of("a", "b")
     start(ledger, 0.0)
     b = start(ledger, 0.0)
-    ledger.flow.wait_for_room(0.0, jobs=0)  # both slots are busy
+    ledger.wait_for_room(0.0)  # both slots are busy
     ledger.complete(b, ["B"], 4.0)
-    ledger.flow.idle(4.0)
-    ledger.flow.have_room(7.0)
+    ledger.settle(4.0, idles=True)
+    ledger.have_room(7.0)
     totals = totals_at(ledger, 10.0)
     assert (totals.full, totals.source) == (3.0, 3.0)
 
@@ -86,9 +86,9 @@ def test_the_time_after_the_last_start_does_not_count() -> None:
     ledger.end_input(0.0)
     a, b = start(ledger, 0.0), start(ledger, 0.0)
     ledger.complete(a, ["A"], 2.0)
-    ledger.flow.idle(2.0)
+    ledger.settle(2.0, idles=True)
     ledger.complete(b, ["B"], 50.0)
-    ledger.flow.idle(50.0)
+    ledger.settle(50.0, idles=True)
     assert totals_at(ledger, 50.0).in_flight == 2.0
 
 

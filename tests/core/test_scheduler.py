@@ -106,7 +106,7 @@ def start(scheduler: Scheduler, now: float) -> Entry | None:
         scheduler.assign(now)
     if not scheduler.starts or not scheduler._ledger.may_start:  # noqa: SLF001 - as a worker does
         return None
-    entry, _, _ = scheduler.take()
+    entry, *_ = scheduler.take()
     entry.attempts += 1
     return entry
 
@@ -262,7 +262,7 @@ def test_a_refused_call_has_its_slot_and_its_reason() -> None:
 
     ledger, scheduler = made("a", gates=FakeGates([Refusing()]))
     scheduler.assign(0.0)
-    _, _, refusal = scheduler.take()
+    *_, refusal = scheduler.take()
     assert str(refusal) == "closed"
     assert ledger.counters.running == 1
 

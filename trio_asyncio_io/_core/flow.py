@@ -38,6 +38,11 @@ class Stopwatch:
         if not self._tasks:
             self._seconds += now - self._since
 
+    def set(self, is_on: bool, now: float) -> None:  # noqa: FBT001 - as of an attribute
+        """Whether it runs from now on."""
+        if is_on != self._tasks:
+            (self.begin if is_on else self.end)(now)
+
     @property
     def is_on(self) -> bool:
         """Whether a task waits now."""
@@ -89,6 +94,7 @@ class Flow:
         consumer_seconds: The time in which outputs waited for the consumer.
         gate: The waits of records for a gate while a slot is free for them, and for a gate of their key while no other
             record could use the free slots.
+        at_keys: The records that wait for gates of their key.
         gate_wait: The waits of each record for gates.
         retries: The time in which new records wait for retries, while a slot is free for them.
         lanes: The waits of records for an earlier one with the same key.
@@ -112,8 +118,7 @@ class Flow:
         self.full = Stopwatch()
         self.consumer_seconds = 0.0
         self.gate = Stopwatch()
-        self._at_keys = 0  # records that wait for gates of their key
-        self._keys_hold_slots = False  # whether `gate` counts them: slots are free, and no other record can start
+        self.at_keys = 0
         self.gate_wait = Durations()
         self.lanes = Stopwatch()
         self.retries = Stopwatch()
@@ -141,42 +146,45 @@ class Flow:
         """The operator has ended. The clocks are not read any more."""
         self._end = clocks
 
-    def end_input(self, now: float, *, jobs: int) -> None:
-        """The input has ended. So many records can start."""
-        self.input_end = now
-        if not self._has_free_slots(jobs):
-            return
-        if self.lanes.is_on:
-            self.full.begin(now)
-        self._let_keys_hold_slots(now)
+    def settle(self, now: float, jobs: int, *, ending: int = 0, waits_for_retries: bool = False, idles: bool = False) -> None:
+        """Derive what keeps slots free from now on. Call this when all that may start now has started.
 
-    def wait_for_room(self, now: float, *, jobs: int) -> None:
-        """The feeder starts to wait for room. So many records can start."""
-        self.room.begin(now)
-        self.check_slots(now, jobs=jobs)
+        A job that could start but does not, because the function blocks the event loop, is no lack. In front of records
+        that wait for their key, or for its gates, the jobs leave the other slots free.
 
-    def have_room(self, now: float) -> None:
-        """The feeder no longer waits for room."""
-        self.room.end(now)
-        if self.full.is_on:
-            self.full.end(now)
-        self._release_slots_of_keys(now)
-
-    def end_gate_wait(self, seconds: float, now: float) -> None:
-        """A record has waited for a gate."""
-        self.gate.end(now)
-        self._add_wait(seconds)
+        Args:
+            now: The time.
+            jobs: How many records can start.
+            ending: How many calls are about to free their slots.
+            waits_for_retries: Whether new records wait for retries.
+            idles: Whether a worker has found nothing to start.
+        """
+        free = self.capacity - self._counters.running + ending
+        is_gated, at_keys, has_ended = self._counters.at_gate > 0, self.at_keys > 0, self.input_end < inf
+        waits_for_retries = waits_for_retries and free > 0 and jobs > 0
+        lacks = jobs < free if self.lanes.is_on or at_keys else not jobs and free > 0
+        lacks = lacks and not is_gated and not waits_for_retries
+        is_short = lacks and (self.room.is_on or (has_ended and self.lanes.is_on))
+        self.retries.set(waits_for_retries, now)
+        self.full.set(is_short, now)
+        self.gate.set(is_gated or (lacks and at_keys and (is_short or has_ended)), now)
+        if idles and lacks and has_ended and not is_short and not at_keys and self._supply_end is None:
+            self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
 
     def wait_for_gate_of_key(self) -> None:
         """A record starts to wait for a gate of its key."""
-        self._at_keys += 1
+        self.at_keys += 1
 
-    def end_wait_for_gate_of_key(self, seconds: float, now: float) -> None:
+    def end_gate_wait(self, seconds: float) -> None:
+        """A record has waited for a gate."""
+        self.gate_wait.add(seconds)
+        if len(self.gate_wait.unfolded) >= FOLD:
+            self.gate_wait.fold()
+
+    def end_wait_for_gate_of_key(self, seconds: float) -> None:
         """A record has waited for a gate of its key."""
-        self._at_keys -= 1
-        if not self._at_keys:
-            self._release_slots_of_keys(now)
-        self._add_wait(seconds)
+        self.at_keys -= 1
+        self.end_gate_wait(seconds)
 
     def back_off(self, entry: Entry, seconds: float, now: float) -> None:
         """An attempt has ended, and another one follows after these seconds."""
@@ -191,52 +199,9 @@ class Flow:
         self.repeated_seconds += attempts
         return rested
 
-    def _add_wait(self, seconds: float) -> None:
-        self.gate_wait.add(seconds)
-        if len(self.gate_wait.unfolded) >= FOLD:
-            self.gate_wait.fold()
-
-    def check_slots(self, now: float, *, jobs: int, ending: int = 0) -> None:
-        """Begin the time in which a slot is free for lack of records, if that is so.
-
-        Args:
-            now: The time.
-            jobs: How many records can start. No more will come for now.
-            ending: How many calls are about to free their slots.
-        """
-        is_waiting = self.room.is_on or (self.input_end < inf and self.lanes.is_on)
-        if is_waiting and self._has_free_slots(jobs, ending) and not self.full.is_on:
-            self.full.begin(now)
-            self._let_keys_hold_slots(now)
-
-    def _has_free_slots(self, jobs: int, ending: int = 0) -> bool:
-        """Whether slots are free for lack of records, of which so many can start.
-
-        Records that can start but do not, because the function blocks the event loop, are no lack. In front of records
-        that wait for their key, or for its gates, those that can start leave the other slots free.
-        """
-        free = self.capacity - self._counters.running + ending
-        return jobs < free if self.lanes.is_on or self._at_keys else not jobs and free > 0
-
-    def idle(self, now: float) -> None:
-        """A slot becomes free, and there is no record to start."""
-        if self._counters.at_gate or self.retries.is_on:  # the slots are not free for lack of jobs
-            return
-        if self.room.is_on or (self.input_end < inf and self.lanes.is_on):
-            if not self.full.is_on:
-                self.full.begin(now)
-            self._let_keys_hold_slots(now)
-        elif self.input_end < inf and self._at_keys:
-            self._let_keys_hold_slots(now)
-        elif self.input_end < inf and self._supply_end is None:
-            self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
-
-    def start_after_wait(self, now: float) -> None:
-        """A call starts for which more than a slot was waited."""
-        if self.group:
-            self._calls.change(1, now)
-        if self._counters.running >= self.capacity:
-            self._release_slots_of_keys(now)
+    def start_call(self, now: float) -> None:
+        """A call for a group starts."""
+        self._calls.change(1, now)
 
     def end_call(self, now: float) -> None:
         """A call for a group has ended."""
@@ -245,16 +210,6 @@ class Flow:
     def block(self, seconds: float) -> None:
         """Calls have let no other task run for this long."""
         self.blocked_seconds += seconds
-
-    def _let_keys_hold_slots(self, now: float) -> None:
-        if self._at_keys and not self._keys_hold_slots:
-            self._keys_hold_slots = True
-            self.gate.begin(now)
-
-    def _release_slots_of_keys(self, now: float) -> None:
-        if self._keys_hold_slots:
-            self._keys_hold_slots = False
-            self.gate.end(now)
 
     # The account
 

@@ -198,7 +198,18 @@ class Ledger:
     def wait_for_room(self, now: float) -> None:
         """Record that the feeder waits for room. It continues when `may_refill` is true."""
         self._refill_at = self.room_at + self.buffered - self._low_water
-        self.flow.wait_for_room(now, jobs=self.count_jobs())
+        self.flow.room.begin(now)
+        self.settle(now)
+
+    def have_room(self, now: float) -> None:
+        """Record that the feeder no longer waits for room."""
+        self.flow.room.end(now)
+        self.settle(now)
+
+    def settle(self, now: float, *, waits_for_retries: bool = False, idles: bool = False) -> None:
+        """Record that all attempts that may start now have started."""
+        jobs = len(self.jobs) + self._ungrouped
+        self.flow.settle(now, jobs, waits_for_retries=waits_for_retries, idles=idles)
 
     def may_refill(self) -> bool:
         """Whether a feeder that waits for room may continue. Room for any element suffices if no job waits."""
@@ -212,7 +223,9 @@ class Ledger:
         """Record that no more elements will be accepted."""
         if not self.input_ended:
             self.input_ended = True
-            self.flow.end_input(now, jobs=self.count_jobs())
+            self.flow.input_end = now
+            if self.flow.lanes.is_on or self.flow.at_keys:
+                self.settle(now)
 
     # Waits for the start of an attempt
 
@@ -265,18 +278,16 @@ class Ledger:
         """Record that a call has waited for a slot."""
         self.counters.slot_wait_seconds += len(call.records) * (now - since)
 
-    def wait_for_gate(self, call: Entry, now: float) -> None:
+    def wait_for_gate(self, call: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the time
         """Count the start of a wait for a gate. A slot is free."""
-        for _ in call.records:
-            self.counters.at_gate += 1
-            self.flow.gate.begin(now)
+        self.counters.at_gate += len(call.records)
 
     def end_gate_wait(self, call: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
         """Record that a call has waited for these gates."""
         for entry in call.records:
             self.counters.at_gate -= 1
             self._add_gate_wait(entry, since, now, by_gate)
-            self.flow.end_gate_wait(now - since, now)
+            self.flow.end_gate_wait(now - since)
 
     def wait_for_gate_of_key(self, call: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the time
         """Record that a gate of its key holds back a call. Others pass it."""
@@ -287,15 +298,7 @@ class Ledger:
         """Record for how long each gate of its key has held back a call."""
         for entry in call.records:
             self._add_gate_wait(entry, since, now, by_gate)
-            self.flow.end_wait_for_gate_of_key(now - since, now)
-
-    def wait_for_retries(self, now: float) -> None:
-        """Record that new records start to wait for retries, while a slot is free for them."""
-        self.flow.retries.begin(now)
-
-    def end_wait_for_retries(self, now: float) -> None:
-        """Record that they no longer do, or that no slot is free for them."""
-        self.flow.retries.end(now)
+            self.flow.end_wait_for_gate_of_key(now - since)
 
     def _add_gate_wait(self, entry: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
         if not entry.attempts:
@@ -336,7 +339,14 @@ class Ledger:
                 self._sample(entry, now - entry.since)
             entry.since, entry.load = now, running
         call.since = min(entry.since for entry in call.records)
-        self.flow.start_after_wait(now)
+        if self.flow.group:
+            self.flow.start_call(now)
+
+    def begin_late(self, call: Entry, seconds: float) -> None:
+        """Record that a started attempt begins only after these seconds, because other calls block the event loop."""
+        self.counters.slot_wait_seconds += seconds * len(call.records)
+        for entry in {call, *call.records}:
+            entry.since += seconds
 
     def retry(self, call: Entry) -> None:
         """Count the retries of records, whose call follows."""
@@ -612,7 +622,7 @@ class Ledger:
         if self.flow.group:
             self._free_since[successor.sequence] = now
         self.flow.lanes.end(now)
-        self.flow.check_slots(now, jobs=self.count_jobs() + 1, ending=1 - self._slots_of_record)
+        self.flow.settle(now, self.count_jobs() + 1, ending=1 - self._slots_of_record)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

@@ -142,8 +142,8 @@ class Scheduler:
             that workers may start the first of `ledger.jobs`.
         deadlines: Of the running records.
         waiting: By sequence, the records that wait for a retry or a gate.
-        starts: The attempts that have started and that no worker has taken yet: (record; if it has waited, its wait;
-            why it fails without a call, or None).
+        starts: The attempts that have started and that no worker has taken yet: (record; when; if it has waited, its
+            wait; why it fails without a call, or None).
     """
 
     def __init__(
@@ -173,10 +173,9 @@ class Scheduler:
         self._at_gates = 0  # records in lines
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
         self._most_retries = capacity * (self.grouping.size or 1)
-        self._waits_for_retries = False  # whether a slot is free for a new record, which waits for retries
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None and not self.grouping.size
-        self.starts: deque[tuple[Entry, Waiting | None, Exception | None]] = deque()
+        self.starts: deque[tuple[Entry, float, Waiting | None, Exception | None]] = deque()
 
     @property
     def has_waiting(self) -> bool:
@@ -211,9 +210,13 @@ class Scheduler:
                 self._ask(waiting, now)
             elif not self._ask_line(now):
                 break
-        self._account_for_retries(now)
+        self.settle(now, idles=not self.starts)
 
-    def take(self) -> tuple[Entry, Waiting | None, Exception | None]:
+    def settle(self, now: float, *, idles: bool = False) -> None:
+        """See `Ledger.settle`."""
+        self._ledger.settle(now, waits_for_retries=self.must_retry_first, idles=idles)
+
+    def take(self) -> tuple[Entry, float, Waiting | None, Exception | None]:
         """Remove the first of the attempts that have started."""
         start = self.starts.popleft()
         if not self.starts and not self.waiting:
@@ -261,9 +264,7 @@ class Scheduler:
         ledger, line = self._ledger, self._line
         if self._counters.running >= self._capacity or not ledger.may_start:
             return False
-        only_retries = self._must_retry_first
-        if only_retries and ledger.jobs:
-            self._account_for_retries(ledger.jobs[-1].since)  # the newest may have arrived now
+        only_retries = self.must_retry_first
         if self._changed or (self._for_slot and (not only_retries or self._for_slot[0][1].entry.attempts)):
             return True
         if line and line.held_until == -inf and (not only_retries or line.first.entry.attempts):
@@ -315,7 +316,7 @@ class Scheduler:
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
-        self._account_for_retries(now)
+        self.settle(now)
         return True
 
     def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
@@ -357,7 +358,7 @@ class Scheduler:
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
         while self.starts:
-            call, _, _ = self.starts.popleft()
+            call, *_ = self.starts.popleft()
             if self._gates is not None and (admission := self._gates.admissions.pop(call.sequence, None)) is not None:
                 admission.end(repeat(CANCELLED), now)
             for entry in call.records:
@@ -371,21 +372,14 @@ class Scheduler:
                     self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
-        self._account_for_retries(now)
+        self._ledger.settle(now)
 
     # Candidates
 
     @property
-    def _must_retry_first(self) -> bool:
+    def must_retry_first(self) -> bool:
         """Whether no new record may start."""
         return len(self._failed) >= self._most_retries
-
-    def _account_for_retries(self, now: float) -> None:
-        """Begin or end the wait of new records for retries, if a slot is free for them."""
-        waits = self._must_retry_first and self._has_free_slot() and self._ledger.count_jobs() > 0
-        if waits != self._waits_for_retries:
-            self._waits_for_retries = waits
-            (self._ledger.wait_for_retries if waits else self._ledger.end_wait_for_retries)(now)
 
     def _recheck_held(self) -> None:
         """No call runs, so no end of a call can change a gate. A gate that still waits for one is broken."""
@@ -400,7 +394,7 @@ class Scheduler:
         """Remove and return the call that goes to the gates next. As many wait for a gate as slots are free."""
         jobs, ready = self._ledger.jobs, self._for_slot
         pool = min(self._complete_pools(), key=attrgetter("rank"), default=None)
-        has_place = self._counters.running + len(self._line) < self._capacity and not self._must_retry_first
+        has_place = self._counters.running + len(self._line) < self._capacity and not self.must_retry_first
         if ready and (has_place or ready[0][1].entry.attempts):
             rank, waiting = ready[0]
             if (not jobs or rank < rank_of(jobs[0])) and (pool is None or rank < pool.rank):
@@ -435,7 +429,7 @@ class Scheduler:
     def _complete_pools(self) -> Iterable[Pool]:
         if self.grouping.is_empty:
             return ()
-        may_grow, only_retries = self._ledger.may_grow(), self._must_retry_first
+        may_grow, only_retries = self._ledger.may_grow(), self.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 
     def _form(self, pool: Pool, now: float) -> Waiting:
@@ -463,7 +457,7 @@ class Scheduler:
                 weights = weights_of(entry.value, passage) if passage.is_weighted else passage.unweighted
                 if not line.delay(weights, now):
                     admissions[entry.sequence] = Admission(passage, now, weights).start()
-                    starts.append((ledger.start(now), None, None))
+                    starts.append((ledger.start(now), now, None, None))
                     continue
             except RefusedError as error:
                 refusal = error
@@ -508,7 +502,7 @@ class Scheduler:
     def _ask_line(self, now: float) -> bool:
         """Start the attempt of the first record in the line. False: the gates hold it back."""
         line = self._line
-        if not line or line.held_until > now or (self._must_retry_first and not line.first.entry.attempts):
+        if not line or line.held_until > now or (self.must_retry_first and not line.first.entry.attempts):
             return False
         waiting = line.first
         keys, passage, weights = waiting.keys, waiting.passage, waiting.weights
@@ -603,7 +597,7 @@ class Scheduler:
         waiting.state = TRANSITIONS[waiting.state]["start"]
         if self._failed:
             self._failed.difference_update(entry.records)
-        self.starts.append((entry, waiting, refusal))
+        self.starts.append((entry, now, waiting, refusal))
         self._forget(waiting, now)
         _call_in(waiting, self._ledger.start_after_wait, entry, now)
 
