@@ -340,7 +340,7 @@ class Worker:
             return None
         entry, started, waiting, self._refusal = scheduler.take()
         self._entry = entry
-        if now > started:  # other calls have blocked the loop
+        if now - started > SECONDS_PER_PASS:  # other calls have blocked the loop
             pool.ledger.begin_late(entry, now - started)
         if self._has_reported:  # the end of its call may allow a start that nobody has seen yet
             self._has_reported = False

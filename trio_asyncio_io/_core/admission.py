@@ -276,6 +276,7 @@ class Waiting:
     keys: KeyGates | None = None
     is_in_line_of_key: bool = False
     earlier: Mapping[str, float] = field(default_factory=dict)
+    mark: Any = None
     part: Any = None
 
     def __post_init__(self) -> None:
@@ -313,6 +314,17 @@ class Holders:
         """By gate, its time so far."""
         return {**self._seconds, self._holder: self._seconds.get(self._holder, 0.0) + now - self._since}
 
+    @property
+    def mark(self) -> Mapping[str, float]:
+        """The times when the present holder began. It is another object after each change."""
+        return self._seconds
+
+    def of_wait(self, waiting: Waiting, now: float) -> dict[str, float]:
+        """By gate, its time since this record has joined the line."""
+        if waiting.mark is self._seconds:  # one gate has held back the line all the time
+            return {self._holder: now - waiting.since} if now > waiting.since else {}
+        return self.since(waiting.earlier, now)
+
     def since(self, earlier: Mapping[str, float], now: float) -> dict[str, float]:
         """By gate, its time since `seconds` returned `earlier`, without gates whose time is 0."""
         grown = combined(sub, self.seconds(now), earlier)
@@ -326,37 +338,38 @@ class Line:
         in_use: The gates.
         holders: By gate, how long it has held back this line.
         held_until: When the first record may be admitted, if nothing changes before. -inf: unknown.
+        heap: The records, with their ranks.
     """
 
     def __init__(self, in_use: Iterable[GateInUse] = ()) -> None:
         self.in_use = list(in_use)
         self.holders = Holders()
         self.held_until = -inf
-        self._heap: list[tuple[Rank, Waiting]] = []
+        self.heap: list[tuple[Rank, Waiting]] = []
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.heap)
 
     @property
     def first(self) -> Waiting:
         """The record of the lowest rank."""
-        return self._heap[0][1]
+        return self.heap[0][1]
 
     def join(self, waiting: Waiting, now: float) -> None:
         """A record starts to wait."""
-        waiting.earlier = self.holders.seconds(now)
-        heappush(self._heap, (waiting.rank, waiting))
+        waiting.earlier, waiting.mark = self.holders.seconds(now), self.holders.mark
+        heappush(self.heap, (waiting.rank, waiting))
         if self.first is waiting:
             self.held_until = -inf
 
     def leave(self, waiting: Waiting) -> None:
         """A record no longer waits."""
         if self.first is waiting:
-            heappop(self._heap)
+            heappop(self.heap)
             self.held_until = -inf
         else:
-            self._heap = [item for item in self._heap if item[1] is not waiting]
-            heapify(self._heap)
+            self.heap = [item for item in self.heap if item[1] is not waiting]
+            heapify(self.heap)
 
     def delay(self, weights: Sequence[float], now: float) -> float:
         """The longest delay of the gates for a call with these weights. Notes the gate with that delay.

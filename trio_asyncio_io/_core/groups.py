@@ -15,9 +15,10 @@ workers see a `Group`, while the queue, the retries, the observer and the sums o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import count
 from math import inf
 from typing import NamedTuple
 
@@ -99,9 +100,9 @@ class Pool:
         return self.records[0][0]
 
     @property
-    def groups(self) -> int:
-        """The number of groups that these records make."""
-        return -(-len(self.records) // self.size)
+    def is_complete(self) -> bool:
+        """Whether its first group does not wait for more records."""
+        return self.is_due or len(self.records) >= self.size
 
     def open(self, since: float) -> None:
         """The first record has waited since then."""
@@ -130,6 +131,12 @@ class Grouping:
         self.wait = wait
         self.splits = splits
         self._pools: dict[Kind, Pool] = {}
+        # Heaps. An item is out of date if its pool has another rank, or another instant
+        self._due: list[tuple[float, int, Pool]] = []  # by the instant at which the group is complete
+        self._complete: list[tuple[Rank, int, Pool]] = []  # pools with a complete group, by rank
+        self._all: list[tuple[Rank, int, Pool]] = []  # all pools, by rank
+        self._behind: dict[KeyGates, list[Pool]] = {}  # pools behind a group in the line of their key
+        self._numbers = count()
 
     @property
     def is_empty(self) -> bool:
@@ -144,38 +151,66 @@ class Grouping:
             pool = self._pools[kind] = Pool(kind, self.size, 0.0 if kind.is_retry else self.wait)
             if keys is not None:
                 keys.passage.running += 1  # the gates stay in use
-        heappush(pool.records, (rank_of(entry), since, entry))
+        rank = rank_of(entry)
+        is_first = not pool.records or rank < pool.rank
+        heappush(pool.records, (rank, since, entry))
         if since < pool.opened:
-            pool.open(since)
+            self._open(pool, since)
+        if is_first:
+            heappush(self._all, (rank, next(self._numbers), pool))
+        if pool.is_complete and (is_first or len(pool.records) == self.size):
+            heappush(self._complete, (pool.rank, next(self._numbers), pool))
+
+    def _open(self, pool: Pool, since: float) -> None:
+        pool.open(since)
+        heappush(self._due, (since + pool.wait, next(self._numbers), pool))
 
     def advance(self, now: float) -> None:
         """Complete the groups whose first records have waited long enough."""
-        for pool in self._pools.values():
-            pool.advance(now)
+        while self._due and self._due[0][0] <= now:
+            due, _, pool = heappop(self._due)
+            if pool.records and not pool.is_due and pool.opened + pool.wait == due:
+                pool.is_due = True
+                heappush(self._complete, (pool.rank, next(self._numbers), pool))
 
     def due_at(self) -> float:
-        """When `advance` completes the next group."""
-        return min((pool.opened + pool.wait for pool in self._pools.values() if not pool.is_due), default=inf)
+        """When `advance` completes the next group. It may be too early."""
+        return self._due[0][0] if self._due else inf
+
+    def release(self, keys: KeyGates) -> None:
+        """A group has left the line of a key."""
+        for pool in self._behind.pop(keys, ()):
+            if pool.records:
+                heappush(self._all, (pool.rank, next(self._numbers), pool))
+                heappush(self._complete, (pool.rank, next(self._numbers), pool))
 
     def waits_for_more(self, number: int) -> bool:
         """Whether this number of new records without a key leaves a group incomplete that is not due."""
         pool = self._pools.get(Kind(is_retry=False, keys=None, part=None))
         return pool is not None and not pool.is_due and len(pool.records) + number < self.size
 
-    def complete(self, line: Line, *, may_grow: bool, only_retries: bool) -> Iterator[Pool]:
-        """The pools with a complete group, which no other group in front of the same gates precedes.
+    def complete(self, line: Line, *, may_grow: bool, only_retries: bool) -> Pool | None:
+        """The first pool with a complete group, which no other group in front of the same gates precedes.
 
         Args:
             line: The groups that wait for the gates of all calls.
             may_grow: Whether more records may come.
             only_retries: Whether no new record may start.
         """
-        for pool in self._pools.values():
+        heap = self._complete if may_grow else self._all
+        while heap:
+            rank, _, pool = heap[0]
             is_retry, keys, _ = pool.kind
-            is_complete = pool.is_due or len(pool.records) >= self.size or not may_grow
-            is_first = not pool.is_behind(line) and (keys is None or not pool.is_behind(keys.line))
-            if is_complete and is_first and (is_retry or not only_retries):
-                yield pool
+            if not pool.records or pool.rank != rank or (may_grow and not pool.is_complete):
+                heappop(heap)
+            elif (only_retries and not is_retry) or pool.is_behind(line):
+                return None  # so are all pools of a higher rank
+            elif keys is not None and pool.is_behind(keys.line):
+                heappop(heap)
+                self._behind.setdefault(keys, []).append(pool)
+            else:
+                return pool
+        return None
 
     def take(self, pool: Pool, now: float, input_end: float) -> tuple[Group, list[tuple[float, float]]]:
         """Form a group, which was complete when the input ended, or is complete now.
@@ -189,8 +224,11 @@ class Grouping:
         complete = min(full, pool.opened + pool.wait, input_end, now)
         waits = [(since if entry.attempts else entry.since, max(0.0, complete - since)) for _, since, entry in taken]
         if pool.records:
-            pool.open(pool.records[0][1])
+            self._open(pool, pool.records[0][1])
             pool.advance(now)
+            heappush(self._all, (pool.rank, next(self._numbers), pool))
+            if pool.is_complete:
+                heappush(self._complete, (pool.rank, next(self._numbers), pool))
         else:
             del self._pools[pool.kind]
             if pool.kind.keys is not None:

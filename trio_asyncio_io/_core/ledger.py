@@ -21,7 +21,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import add, attrgetter
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from .dead_letter import DeadLetter
@@ -30,7 +30,7 @@ from .flow import Flow
 from .notes import text_of
 from .queue import Entry, Order
 from .snapshot import Snapshot, SnapshotElement
-from .statistics import Counters, Statistics, combined
+from .statistics import Counters, Statistics
 from .verdict import Totals, Verdict
 
 __all__ = ["Ledger"]
@@ -304,7 +304,9 @@ class Ledger:
         if not entry.attempts:
             entry.since = now - (since - entry.since)  # so the wait since then is for a slot alone
         self.counters.gate_wait_seconds += now - since
-        self.counters.seconds_by_gate = combined(add, self.counters.seconds_by_gate, by_gate)
+        totals: Any = self.counters.seconds_by_gate
+        for gate, seconds in by_gate.items():
+            totals[gate] = totals.get(gate, 0.0) + seconds
 
     # Attempts
 
@@ -338,8 +340,8 @@ class Ledger:
             if not self._sampling.countdown:
                 self._sample(entry, now - entry.since)
             entry.since, entry.load = now, running
-        call.since = min(entry.since for entry in call.records)
         if self.flow.group:
+            call.since = min(entry.since for entry in call.records)
             self.flow.start_call(now)
 
     def begin_late(self, call: Entry, seconds: float) -> None:

@@ -29,11 +29,10 @@ records wait in the `Grouping` first, and what waits for a slot or a gate is a `
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import count, repeat, takewhile
 from math import inf
-from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from .admission import Admission, KeyGates, Line, Passage, Waiting, Weights, rank_of, weights_of, weights_of_call
@@ -270,7 +269,7 @@ class Scheduler:
         if line and line.held_until == -inf and (not only_retries or line.first.entry.attempts):
             return True
         if self.grouping.size:
-            return any(True for _ in self._complete_pools()) or (not only_retries and self._makes_group())
+            return self._complete_pool() is not None or (not only_retries and self._makes_group())
         return bool(ledger.jobs) and not only_retries and self._counters.running + len(line) < self._capacity
 
     def _makes_group(self) -> bool:
@@ -392,9 +391,11 @@ class Scheduler:
 
     def _next_waiting(self, now: float) -> Waiting | None:
         """Remove and return the call that goes to the gates next. As many wait for a gate as slots are free."""
-        jobs, ready = self._ledger.jobs, self._for_slot
-        pool = min(self._complete_pools(), key=attrgetter("rank"), default=None)
-        has_place = self._counters.running + len(self._line) < self._capacity and not self.must_retry_first
+        jobs, ready, has_groups = self._ledger.jobs, self._for_slot, self.grouping.size > 0
+        if not (jobs or ready or has_groups):
+            return None
+        has_place = self._counters.running + len(self._line.heap) < self._capacity and not self.must_retry_first
+        pool = self._complete_pool() if has_groups else None
         if ready and (has_place or ready[0][1].entry.attempts):
             rank, waiting = ready[0]
             if (not jobs or rank < rank_of(jobs[0])) and (pool is None or rank < pool.rank):
@@ -426,9 +427,9 @@ class Scheduler:
             return
         self.grouping.add(entry, since, keys, part)
 
-    def _complete_pools(self) -> Iterable[Pool]:
+    def _complete_pool(self) -> Pool | None:
         if self.grouping.is_empty:
-            return ()
+            return None
         may_grow, only_retries = self._ledger.may_grow(), self.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 
@@ -482,7 +483,7 @@ class Scheduler:
             keys, weights = waiting.keys, waiting.weights
             if keys is not None and not keys.admit(waiting, weights, now):
                 self._wait_for_gate_of_key(waiting, keys, now)
-            elif self._line or self._delay(weights, now) > 0:
+            elif self._line.heap or self._delay(weights, now) > 0:
                 self._wait_for_gate(waiting, now)
             else:
                 self._start(waiting, now, Admission(passage, now, weights).start())
@@ -502,13 +503,15 @@ class Scheduler:
     def _ask_line(self, now: float) -> bool:
         """Start the attempt of the first record in the line. False: the gates hold it back."""
         line = self._line
-        if not line or line.held_until > now or (self.must_retry_first and not line.first.entry.attempts):
+        if not line.heap or line.held_until > now:
             return False
-        waiting = line.first
+        waiting = line.heap[0][1]
+        if self.must_retry_first and not waiting.entry.attempts:
+            return False
         keys, passage, weights = waiting.keys, waiting.passage, waiting.weights
         assert passage is not None
         try:
-            delay = self._delay(weights, now)
+            delay = line.delay(weights if keys is None else weights[: len(line.in_use)], now)
             if delay:
                 line.held_until = now + delay
                 return False
@@ -545,7 +548,7 @@ class Scheduler:
         waiting.passage.running -= 1
         self._at_gates -= 1
         self._line.leave(waiting)
-        by_gate = self._line.holders.since(waiting.earlier, now)
+        by_gate = self._line.holders.of_wait(waiting, now)
         self._ledger.end_gate_wait(waiting.entry, waiting.since, now, by_gate)
         waiting.since = now
 
@@ -554,7 +557,7 @@ class Scheduler:
             self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
         self._register(waiting, "wait for key's gates", now)
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
-            waiting.earlier = keys.line.holders.seconds(now)
+            waiting.earlier, waiting.mark = keys.line.holders.seconds(now), keys.line.holders.mark
         else:
             waiting.is_in_line_of_key = True
             self._at_gates += 1
@@ -575,7 +578,7 @@ class Scheduler:
             delay = 0.0
         line.held_until = now + delay
         if not delay:
-            by_gate = line.holders.since(waiting.earlier, now)
+            by_gate = line.holders.of_wait(waiting, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, by_gate)
             self._wait_for_slot(waiting, now)
         elif delay < inf:
@@ -621,6 +624,7 @@ class Scheduler:
         keys = waiting.keys
         if keys is not None and waiting.is_in_line_of_key:
             keys.line.leave(waiting)
+            self.grouping.release(keys)
             self._at_gates -= 1
             self._ask_key(keys, now)  # now: all workers may be busy afterwards
         if not self.waiting:

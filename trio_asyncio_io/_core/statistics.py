@@ -119,7 +119,8 @@ class Counts:
 
     def values(self) -> dict[str, Any]:
         """The counts by name, without those of a subclass."""
-        return {each.name: getattr(self, each.name) for each in fields(Counts)}
+        found = {each.name: getattr(self, each.name) for each in fields(Counts)}
+        return {**found, "seconds_by_gate": dict(self.seconds_by_gate)}
 
     @property
     def done(self) -> int:
