@@ -12,7 +12,7 @@ from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary, WeakMethod
+from weakref import WeakMethod
 
 import trio
 from trio.lowlevel import Task, current_task, enable_ki_protection
@@ -34,6 +34,8 @@ __all__ = [
     "present_call",
     "register_operator",
     "register_worker",
+    "remove_operator",
+    "remove_worker",
     "stop_of_call",
     "usage_of_all",
 ]
@@ -195,19 +197,32 @@ class _Operator:
 
 # Of calls that no worker makes. In a worker, setting a variable would cost a copy of its context, and a checkpoint
 _FROM_CACHE: ContextVar[bool] = ContextVar("trio_asyncio_io_from_cache", default=False)
-_WORKERS: WeakKeyDictionary[trio.lowlevel.Task, _Worker] = WeakKeyDictionary()
+_WORKERS: dict[trio.lowlevel.Task, _Worker] = {}
 # By nursery, not as a context variable, which would cost each element time
-_OPERATORS: WeakKeyDictionary[trio.Nursery, _Operator] = WeakKeyDictionary()
+_OPERATORS: dict[trio.Nursery, _Operator] = {}
+
+
+# Both lose their entries explicitly. Weak keys are not enough: a worker refers to its task, by the traceback of an error
 
 
 def register_worker(worker: _Worker) -> None:
-    """The present task makes the calls of this worker."""
+    """The present task makes the calls of this worker, until `remove_worker`."""
     _WORKERS[trio.lowlevel.current_task()] = worker
+
+
+def remove_worker() -> None:
+    """The present task makes no more calls."""
+    del _WORKERS[trio.lowlevel.current_task()]
 
 
 def register_operator(nursery: trio.Nursery, ledger: Ledger, stop: Callable[[Exception], None]) -> None:
     """The tasks of this nursery make the calls of the operator with this ledger. Its method `stop` stops it."""
     _OPERATORS[nursery] = _Operator(ledger, WeakMethod(stop))
+
+
+def remove_operator(nursery: trio.Nursery) -> None:
+    """The operator of this nursery has ended."""
+    _OPERATORS.pop(nursery, None)
 
 
 def deadline_of_call() -> float:

@@ -56,7 +56,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import register_operator
+from ._calls import register_operator, remove_operator
 from ._core.describe import describe
 from ._core.elements import Element, StreamRecord, Watermark
 from ._core.groups import Grouping
@@ -353,6 +353,7 @@ class Parts(Generic[R]):
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the tasks, and accept the elements of a restored snapshot."""
+        self._nursery = nursery
         register_operator(nursery, self.ledger, self._on_failure)
         self._consumers.open()
         self._workers.open(nursery)
@@ -372,6 +373,7 @@ class Parts(Generic[R]):
 
     def close(self) -> None:
         """All tasks have unwound."""
+        remove_operator(self._nursery)
         self._scheduler.close(trio.current_time())
         self.ledger.end_run(read_clocks())
         if self._gates is not None:

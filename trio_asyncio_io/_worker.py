@@ -25,7 +25,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
-from ._calls import register_worker
+from ._calls import register_worker, remove_worker
 from ._core.admission import KeyGates, Waiting
 from ._core.describe import describe
 from ._core.groups import Part, part_of, splits_of
@@ -236,21 +236,24 @@ class Worker:
     async def run(self) -> None:
         """Make attempts until cancelled, or until a record stops the operator."""
         register_worker(self)
-        may_continue = True
-        while may_continue and not self._pool.has_ended:
-            self._scope = trio.CancelScope()
-            try:
-                with self._scope:
-                    await self._make_attempts()
-            except BaseException as error:
-                if not self._was_raised_in_unwinding(error):
-                    self._cancel()
-                    raise
-            if self._entry is not None and not self._failures:
-                cause, self._cause = self._cause, None
-                self._end(None, _End.EXPIRED, cause)
-            if self._failures:
-                may_continue = await self._rescue()
+        try:
+            may_continue = True
+            while may_continue and not self._pool.has_ended:
+                self._scope = trio.CancelScope()
+                try:
+                    with self._scope:
+                        await self._make_attempts()
+                except BaseException as error:
+                    if not self._was_raised_in_unwinding(error):
+                        self._cancel()
+                        raise
+                if self._entry is not None and not self._failures:
+                    cause, self._cause = self._cause, None
+                    self._end(None, _End.EXPIRED, cause)
+                if self._failures:
+                    may_continue = await self._rescue()
+        finally:
+            remove_worker()
 
     @disable_ki_protection
     async def _make_attempts(self) -> None:
