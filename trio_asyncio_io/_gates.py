@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import repeat
+from math import inf
 from types import TracebackType
 from typing import Final
 from weakref import ref
@@ -320,19 +321,25 @@ class Gates:
 
     # The ends of calls
 
-    def completed(self, entry: Entry) -> None:
+    def completed(self, entry: Entry, now: float) -> None:
         """A call has returned."""
-        self._end(self.admissions.pop(entry.sequence, None), repeat(OK))
+        admission = self.admissions.pop(entry.sequence, None)
+        if admission is not None:
+            self._end(admission, repeat(OK), now)
 
-    def cancelled(self, entry: Entry) -> None:
+    def cancelled(self, entry: Entry, now: float) -> None:
         """A call was cancelled."""
-        self._end(self.admissions.pop(entry.sequence, None), repeat(CANCELLED))
+        admission = self.admissions.pop(entry.sequence, None)
+        if admission is not None:
+            self._end(admission, repeat(CANCELLED), now)
 
-    def expired(self, entry: Entry, since: float) -> None:
+    def expired(self, entry: Entry, since: float, now: float) -> None:
         """The deadline of a record has expired during a call that started at this instant."""
-        self._end(self._failing(entry, since), repeat(expired()))
+        admission = self._failing(entry, since)
+        if admission is not None:
+            self._end(admission, repeat(expired()), now)
 
-    def failed(self, entry: Entry, since: float, reading: Reading) -> Exception | None:
+    def failed(self, entry: Entry, since: float, reading: Reading, now: float) -> Exception | None:
         """A call that started at this instant has raised this error.
 
         Returns:
@@ -342,15 +349,15 @@ class Gates:
         if admission is None or admission.has_ended:
             return None
         outcomes, problem = self._outcomes_of(reading, admission.passage)
-        self._end(admission, outcomes)
+        self._end(admission, outcomes, now)
         return problem
 
     def lost(self, entry: Entry, since: float, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another call has given the element its result."""
         if error is None:
-            self.cancelled(entry)
+            self.cancelled(entry, trio.current_time())
         else:
-            self.failed(entry, since, Reading(error))
+            self.failed(entry, since, Reading(error), trio.current_time())
         self.admissions[entry.sequence] = _LOST
 
     def call_of(self, entry: Entry) -> WeighedCall | None:
@@ -371,7 +378,7 @@ class Gates:
         """An admitted call of the present task, as `settle` finds it."""
         earlier = present_call(admission.passage)  # of the same element, in these gates
         if earlier is not None:
-            earlier.admission.further.append(admission)
+            earlier.admission.further += (admission,)
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
         return WeighedCall(admission, self._on_failure, self._change, outer)
 
@@ -387,7 +394,8 @@ class Gates:
             if isinstance(error, Exception):
                 outcomes, problem = self._outcomes_of(Reading(error), admission.passage)
         finally:
-            self._end(admission, outcomes)
+            self._end(admission, outcomes, trio.current_time())
+            self._change(None)
         return problem
 
     def _failing(self, entry: Entry, since: float) -> Admission | None:
@@ -404,15 +412,13 @@ class Gates:
             return None
 
     @enable_ki_protection
-    def _end(self, admission: Admission | None, outcomes: Iterable[Outcome]) -> None:
-        """Report the end of a call. None: its start was not reported, so its end is not either."""
-        if admission is None:
-            return
+    def _end(self, admission: Admission, outcomes: Iterable[Outcome], now: float) -> None:
+        """Report the end of a call. Its lines are asked again when this operator assigns next."""
         try:
-            admission.end(outcomes, trio.current_time())
+            admission.end(outcomes, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._on_failure(error, None)
-        self._change(None)
+        self.line.held_until = -inf
         if admission.passage.keys is not None:
             self._change(admission.passage.keys)
 

@@ -227,7 +227,7 @@ class Worker:
         self._cause: Exception | None = None  # what it raised while its deadline cancelled it
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
-        self._has_reported = False  # whether this worker has reported an end, and has not asked the scheduler since
+        self._has_reported = False  # whether it has reported an end or a retry, and has not asked the scheduler since
         self._must_pause = False
         self._paused_until = -inf
         self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
@@ -401,16 +401,17 @@ class Worker:
             error: See `_End`.
 
         Returns:
-            The current time. None: the worker asks for the next attempt after a checkpoint, because the deadline has
-            expired or a record is retried; or records have no result.
+            The current time. None: the deadline has expired, or records have no result.
         """
         call: Any = self._entry
         pool = self._pool
-        reading = Reading(error) if error is not None and end is _End.RAISED else None
-        if (end is not None or pool.admissions) and (problem := self._report(call, end, reading)) is not None:
-            error, reading = problem, Reading(problem)
         current_time = pool.current_time  # a local name: see `Feeder`
         now = current_time()
+        reading = Reading(error) if error is not None and end is _End.RAISED else None
+        if (end is not None or pool.admissions) and (
+            problem := self._report(call, end, reading, now)
+        ) is not None:
+            error, reading = problem, Reading(problem)
         if end is not None or pool.is_special:
             self._end_records(result, end, error, reading, now)
             if self._failures:
@@ -421,9 +422,11 @@ class Worker:
             pool.ledger.complete(call, (result,), now)  # not a list: the garbage collector would visit it in each pass
         if pool.has_work.is_awaited:
             pool.emitter.emit(now)
-        return None if pool.running.pop(call, None) is None else now
+        if pool.running.pop(call, None) is None and self._scope.cancel_called:
+            return None
+        return now
 
-    def _report(self, call: Any, end: _End | None, reading: Reading | None) -> Exception | None:
+    def _report(self, call: Any, end: _End | None, reading: Reading | None, now: float) -> Exception | None:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next.
 
         Returns:
@@ -435,14 +438,14 @@ class Worker:
         self._pool.is_reporting = self._has_reported = True
         try:
             if end is None:
-                gates.completed(call)
+                gates.completed(call, now)
             elif end is _End.RAISED:
                 assert reading is not None
-                return gates.failed(call, self._pool.ledger.began(call), reading)
+                return gates.failed(call, self._pool.ledger.began(call), reading, now)
             elif end is _End.EXPIRED:
-                gates.expired(call, self._pool.ledger.began(call))
+                gates.expired(call, self._pool.ledger.began(call), now)
             else:
-                gates.cancelled(call)
+                gates.cancelled(call, now)
         finally:
             self._pool.is_reporting = False
         return None
@@ -563,6 +566,7 @@ class Worker:
             if self._pool.retries is not None:
                 self._pool.retries.withdraw()
             self._pool.timer.wake_by(now + seconds)
+            self._has_reported = True  # other calls that fail now may hold back new records
         else:
             self._failures.append(_Failure(entry, cause=error))
 

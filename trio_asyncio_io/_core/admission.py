@@ -164,8 +164,8 @@ class Admission:
     passage: Passage
     since: float
     weights: Weights
-    settled: dict[int, float] = field(default_factory=dict, init=False)
-    further: list[Admission] = field(default_factory=list, init=False)
+    settled: dict[int, float] | None = field(default=None, init=False)
+    further: tuple[Admission, ...] = field(default=(), init=False)
     has_started: bool = field(default=False, init=False)
     has_ended: bool = field(default=False, init=False)
 
@@ -215,7 +215,8 @@ class Admission:
 
     def check_settle(self, actual: float, name: str | None) -> None:
         """See `check_settled`."""
-        least = min((self.settled.get(position, inf) for position in self._weighted(name)), default=inf)
+        settled = self.settled or {}
+        least = min((settled.get(position, inf) for position in self._weighted(name)), default=inf)
         check_settled(actual, least, has_ended=self.has_ended)
 
     def settle(self, actual: float, name: str | None) -> None:
@@ -223,7 +224,7 @@ class Admission:
         for position in self._weighted(name):
             each = self.passage.in_use[position]
             each.gate.correct(self._weight(position), actual)
-            self.settled[position] = actual
+            self.settled = {**(self.settled or {}), position: actual}
             each.notify_others()
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
@@ -239,7 +240,7 @@ class Admission:
         return sum_as_written(estimated), sum_as_written(settled)
 
     def _weight(self, position: int) -> float:
-        return self.settled.get(position, self.weights[position])
+        return (self.settled or {}).get(position, self.weights[position])
 
     def _weighted(self, name: str | None) -> Iterator[int]:
         """The positions of the gates with a weight, or of those of this name."""

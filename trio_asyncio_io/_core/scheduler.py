@@ -315,7 +315,6 @@ class Scheduler:
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
-        self.settle(now)
         return True
 
     def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
