@@ -335,8 +335,8 @@ class Worker:
             scheduler.assign(now)
             if scheduler.has_waiting:
                 pool.timer.wake_by(scheduler.wake_at())
-            if len(starts) > 1:
-                pool.call_workers(len(starts))
+            if len(starts) > 1 or (starts and pool.has_groups):
+                pool.dispatch()
             if not starts:
                 return None
         if not pool.ledger.may_start:

@@ -197,18 +197,27 @@ class Scheduler:
         Each start is accounted for and reported to the gates. A worker takes it from `starts`. A call that a gate
         refuses has its slot, and fails in it.
         """
-        ledger, counters, capacity = self._ledger, self._counters, self._capacity
-        if not self.waiting and self._gates is not None and not self._gates.has_keys and not self.grouping.size:
-            self._start_jobs(self._gates, now)
+        ledger, counters, line, gates = self._ledger, self._counters, self._line, self._gates
+        jobs, capacity = ledger.jobs, self._capacity
         if not counters.running:
             self._recheck_held()
         self.advance(now)
         while counters.running < capacity and ledger.may_start:
-            waiting = self._next_waiting(now)
+            # As many records wait for a gate as slots are free
+            only_retries = self.must_retry_first
+            has_place = not only_retries and counters.running + len(line.heap) < capacity
+            waiting = self._first_ready(now, has_place) if self._for_slot or self.grouping.size else None
             if waiting is not None:
                 self._ask(waiting, now)
-            elif not self._ask_line(now):
+            elif jobs and has_place:
+                if gates is None or (gates.is_idle and not self._at_gates):
+                    self.starts.append((ledger.start(now), now, None, None))
+                else:
+                    self._ask_job(gates, jobs[0], now)
+            elif not line.heap or not self._ask_line(now):
                 break
+            elif self.grouping.size:
+                break  # records that arrive now belong to the next group, which is formed one pass later
         self.settle(now, idles=not self.starts)
 
     def settle(self, now: float, *, idles: bool = False) -> None:
@@ -388,24 +397,16 @@ class Scheduler:
     def _has_free_slot(self) -> bool:
         return self._ledger.may_start and self._counters.running < self._capacity
 
-    def _next_waiting(self, now: float) -> Waiting | None:
-        """Remove and return the call that goes to the gates next. As many wait for a gate as slots are free."""
-        jobs, ready, has_groups = self._ledger.jobs, self._for_slot, self.grouping.size > 0
-        if not (jobs or ready or has_groups):
-            return None
-        has_place = self._counters.running + len(self._line.heap) < self._capacity and not self.must_retry_first
-        pool = self._complete_pool() if has_groups else None
+    def _first_ready(self, now: float, has_place: bool) -> Waiting | None:  # noqa: FBT001
+        """Remove and return the call that goes to the gates next, if it is not that of the next job."""
+        jobs, ready = self._ledger.jobs, self._for_slot
+        pool = self._complete_pool() if self.grouping.size else None
         if ready and (has_place or ready[0][1].entry.attempts):
             rank, waiting = ready[0]
             if (not jobs or rank < rank_of(jobs[0])) and (pool is None or rank < pool.rank):
                 heappop(ready)
                 return waiting
-        if pool is not None:
-            return self._form(pool, now)
-        if jobs and has_place:
-            entry = self._ledger.take()
-            return Waiting(entry, None, FOR_SLOT, entry.since)
-        return None
+        return None if pool is None else self._form(pool, now)
 
     def _wait_for_slot(self, waiting: Waiting, since: float) -> None:
         entry = waiting.entry
@@ -445,31 +446,34 @@ class Scheduler:
 
     # Gates
 
-    def _start_jobs(self, gates: Gates, now: float) -> None:
-        """Start jobs until a gate holds one back: the same as the loop of `assign`, while no record waits."""
-        ledger, line, passage, starts = self._ledger, self._line, gates.passage, self.starts
-        jobs, counters, admissions = ledger.jobs, self._counters, gates.admissions
-        while jobs and counters.running < self._capacity:
-            entry = jobs[0]
-            refusal: RefusedError | None = None
-            weights: Weights = ()
-            try:
-                weights = weights_of(entry.value, passage) if passage.is_weighted else passage.unweighted
-                if not line.delay(weights, now):
-                    admissions[entry.sequence] = Admission(passage, now, weights).start()
-                    starts.append((ledger.start(now), now, None, None))
-                    continue
-            except RefusedError as error:
-                refusal = error
-            except Exception as error:  # noqa: BLE001 - a gate may raise anything
-                self._fail(error, None if weights else entry)
+    def _ask_job(self, gates: Gates, entry: Entry, now: float) -> None:
+        """Start the next job, or let its record wait for gates."""
+        line, weights, refusal, is_admitted_by_key = self._line, (), None, True
+        passage, keys = gates.passage, None
+        try:
+            if gates.has_keys and (keys := gates.of_key(entry.value)) is not None:
+                passage = keys.passage
+            weights = weights_of(entry.value, passage) if passage.is_weighted else passage.unweighted
+            is_admitted_by_key = keys is None or keys.admit(None, weights, now)
+            if is_admitted_by_key and not line.heap and not (
+                line.in_use and line.delay(weights if keys is None else weights[: len(line.in_use)], now)
+            ):
+                gates.admissions[entry.sequence] = Admission(passage, now, weights).start()
+                self.starts.append((self._ledger.start(now), now, None, None))
                 return
-            waiting = Waiting(ledger.take(), None, FOR_SLOT, entry.since)
-            waiting.passage, waiting.weights = passage, weights
-            if refusal is None:
-                self._wait_for_gate(waiting, now)
-                return
+        except RefusedError as error:
+            refusal = error
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._fail(error, None if weights else entry)
+            return
+        waiting = Waiting(self._ledger.take(), None, FOR_SLOT, entry.since)
+        waiting.passage, waiting.weights, waiting.keys = passage, weights, keys
+        if refusal is not None:
             self._refuse(waiting, refusal, now)
+        elif keys is not None and not is_admitted_by_key:
+            self._wait_for_gate_of_key(waiting, keys, now)
+        else:
+            self._wait_for_gate(waiting, now)
 
     def _ask(self, waiting: Waiting, now: float) -> None:
         """Start the attempt of a record for which a slot is free, or let it wait for gates."""
