@@ -23,7 +23,7 @@ import trio
 from ._core.describe import describe
 from ._core.gate import Gate, Outcome, RefusedError, as_outcome
 from ._core.notes import attribute_of, chain_of, leaves_of, set_on, text_of
-from ._core.retry import retry_after
+from ._core.retry import seconds_of
 
 __all__ = [
     "AttemptTimeoutError",
@@ -294,7 +294,8 @@ class Reading:
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
-        self._leaves = [_Leaf(leaf) for leaf in leaves_of(error)]
+        is_group = issubclass(type(error), BaseExceptionGroup)
+        self._leaves = [_Leaf(leaf) for leaf in leaves_of(error)] if is_group else [_Leaf(error)]
         self._is_transient: bool | None = None
         self._outcome: Outcome | None = None
         self._seconds: tuple[float | None] | None = None
@@ -313,7 +314,8 @@ class Reading:
     def seconds(self) -> float | None:
         """See `retry_after`."""
         if self._seconds is None:
-            self._seconds = (retry_after(self.error),)
+            waits = [leaf.seconds() for leaf in self._leaves]
+            self._seconds = (waits[0] if len(waits) == 1 else max((each for each in waits if each is not None), default=None),)
         return self._seconds[0]
 
     @property
@@ -338,6 +340,10 @@ class _Leaf:
         self.requests = attribute_of(error, "retry_after") is not None
         self.status = status_of(error) if isinstance(error, Exception) else None
 
+    def seconds(self) -> float | None:
+        """See `retry_after`."""
+        return seconds_of(self.error)
+
     def is_transient(self) -> bool:
         """See `transient`."""
         error = self.error
@@ -353,7 +359,7 @@ class _Leaf:
         """See `outcome_of`."""
         if self.requests or self.status == _TOO_MANY_REQUESTS:
             return "throttled"
-        if self.status == _UNAVAILABLE and retry_after(self.error) is not None:
+        if self.status == _UNAVAILABLE and self.seconds() is not None:
             return "throttled"
         try:
             return "overload" if self.is_transient() else "error"

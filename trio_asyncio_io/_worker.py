@@ -500,8 +500,10 @@ class Worker:
     def _end_raised(self, call: Entry, error: Exception, reading: Reading, now: float) -> None:
         """The records of a call that has raised are due for a retry at one instant."""
         self._pool.ledger.fail_attempt(call, error)
-        if self._pool.has_groups:
-            self._pool.invoker.name_group(error, call.records)
+        if not self._pool.has_groups:
+            self._end_failed(call, error, None, now, None, reading)
+            return
+        self._pool.invoker.name_group(error, call.records)
         draw = None if self._pool.retries is None else self._pool.retries.draw()
         for entry, each, half in zip(
             call.records, self._errors(error, call), self._halves_of(call, reading), strict=True
@@ -545,12 +547,13 @@ class Worker:
         wait, retries = None, self._pool.retries
         if retries is not None:
             try:
-                wait = retries.after_error(entry, error, draw, splits=splits_of(self._entry), reading=reading)
+                splits = splits_of(self._entry) if self._pool.has_groups else 0
+                wait = retries.after_error(entry, error, draw, splits=splits, reading=reading)
             except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
                 self._failures.append(_Failure(entry, raised))
                 return
         if wait is not None:
-            self._retry(entry, wait, error, now, part_of(self._entry))
+            self._retry(entry, wait, error, now, part_of(self._entry) if self._pool.has_groups else None)
         elif half is not None and (retries is None or retries.may_split(error)):
             self._retry(entry, 0.0, error, now, half)
         else:

@@ -38,6 +38,7 @@ __all__ = [
     "RetryBudget",
     "RetryStrategy",
     "retry_after",
+    "seconds_of",
 ]
 
 _DELAY = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -77,11 +78,12 @@ def retry_after(exception: BaseException) -> float | None:
         >>> retry_after(Busy()), retry_after(ValueError("busy"))
         (2.5, None)
     """
-    waits = [_seconds_of(leaf) for leaf in leaves_of(exception)]
+    waits = [seconds_of(leaf) for leaf in leaves_of(exception)]
     return max((seconds for seconds in waits if seconds is not None), default=None)
 
 
-def _seconds_of(exception: BaseException) -> float | None:
+def seconds_of(exception: BaseException) -> float | None:
+    """See `retry_after`, for one exception that is not a group."""
     found = _checked(_of_attribute, exception)
     if found is not None:
         return found
