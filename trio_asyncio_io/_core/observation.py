@@ -145,10 +145,13 @@ class Observation:
     def _followed(
         self,
         step: Callable[..., Any],
-        hooks: Iterable[tuple[str, Details]],
+        hooks: Sequence[tuple[str, Details]],
         subjects: Callable[..., Sequence[Entry]] | None,
         ledger: Ledger,
     ) -> Callable[..., Any]:
+        if self._contexts is None and len(hooks) == 1 and (subjects is None or subjects is _its_records):
+            return self._followed_by_one(step, *hooks[0], returns=subjects is None)
+
         @wraps(step)
         def take(*arguments: Any) -> Any:
             entries = () if subjects is None else subjects(ledger, *arguments)
@@ -162,6 +165,53 @@ class Observation:
                 for (hook, _), of_hook in zip(hooks, of_entry, strict=True):
                     self._report(hook, entry, of_hook)
             return result
+
+        return take
+
+    def _followed_by_one(
+        self, step: Callable[..., Any], hook: str, details: Details, *, returns: bool
+    ) -> Callable[..., Any]:
+        """The same as `_followed` for one hook and a step of one record, without lists."""
+        started, is_end, is_start = self._started, hook in ENDS, hook == "started"
+        method = getattr(self._observer, hook)
+
+        def report(entry: Entry, found: tuple[Any, ...]) -> None:
+            if entry.is_watermark:
+                self._report(hook, entry, found)
+                return
+            sequence = entry.sequence
+            if is_start and entry.attempts:
+                return
+            if self._has_failed and not (is_end and sequence in started):
+                return
+            if is_start:
+                started.add(sequence)
+            elif is_end:
+                started.discard(sequence)
+            try:
+                method(sequence, entry.element, *found)
+            except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer
+                self._log_failure(hook)
+
+        if returns:
+
+            @wraps(step)
+            def take(*arguments: Any) -> Any:
+                result = step(*arguments)
+                if result is not None:
+                    for entry in result if isinstance(result, list) else (result,):
+                        report(entry, details(entry))
+                return result
+
+        else:
+
+            @wraps(step)
+            def take(entry: Entry, *arguments: Any) -> Any:
+                found = [(each, details(each, *arguments)) for each in entry.records]
+                result = step(entry, *arguments)
+                for each, of_each in found:
+                    report(each, of_each)
+                return result
 
         return take
 
@@ -209,10 +259,13 @@ class Observation:
         try:
             getattr(self._observer, hook)(*arguments)
         except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer, whatever it raises
-            if not self._has_failed:
-                observer = describe(self._observer)
-                _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)
-            self._has_failed = True
+            self._log_failure(hook)
+
+    def _log_failure(self, hook: str) -> None:
+        if not self._has_failed:
+            observer = describe(self._observer)
+            _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)
+        self._has_failed = True
 
 
 def _here(function: Callable[..., None], *arguments: Any) -> None:
