@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Literal, TypeAlias, get_args
 
 from .checks import check_callable, check_seconds
@@ -68,6 +68,7 @@ DECIMALS = Context(prec=700)
 Classify: TypeAlias = Callable[[Exception], Outcome | OutcomeKind]
 
 
+@lru_cache(maxsize=1024)
 def exact(number: float) -> Decimal:
     """The number as it is written, for sums in `DECIMALS`."""
     return Decimal(repr(float(number)))

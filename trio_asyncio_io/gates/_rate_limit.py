@@ -72,6 +72,7 @@ class RateLimit(Gate):
         self.weight = None if weight is None else check_callable("weight", weight)
         self.name = check_optional_name(name)
         self._most = min(self.rate * FOREVER, LARGEST)
+        self._bucket = min(self.burst, self._most)
         self._theoretical_arrival = -inf  # if all calls that run weigh what was estimated
         self._running = 0.0  # weight
         self._ended = 0  # calls
@@ -79,23 +80,35 @@ class RateLimit(Gate):
 
     def delay(self, now: float, weight: float) -> float:
         """The seconds until the bucket holds the weight, or is full."""
-        share = self._share_returned
-        in_bucket = max(0.0, min(self.burst, self._most) - min(weight, self._most) * (1 - share))
-        delay = self._theoretical_arrival - (self._running * share + in_bucket) / self.rate - now
+        if weight > self._most:
+            weight = self._most
+        in_bucket = self._bucket - weight
+        if self._returned > 0:  # some calls have settled
+            share = self._share_returned
+            in_bucket = self._running * share + max(0.0, self._bucket - weight * (1 - share))
+        elif in_bucket < 0:
+            in_bucket = 0.0
+        delay = self._theoretical_arrival - in_bucket / self.rate - now
         return max(delay, ROUNDING) if delay > 0 else 0.0
 
     def started(self, now: float, weight: float) -> None:
         """Take the weight from the bucket."""
-        weight = min(weight, self._most)
-        expected = self._running * self._share_returned / self.rate  # a bucket that is full holds no more
-        arrival = max(self._theoretical_arrival, now + expected)
+        if weight > self._most:
+            weight = self._most
+        arrival = now
+        if self._returned > 0:
+            arrival += self._running * self._share_returned / self.rate  # a bucket that is full holds no more
+        if arrival < self._theoretical_arrival:
+            arrival = self._theoretical_arrival
         self._theoretical_arrival = _arrival_after(arrival, weight, self.rate)
         self._running += weight
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Compare the call's weight with its estimate."""
-        weight = min(weight, self._most)
-        self._running = max(0.0, self._running - weight)
+        if weight > self._most:
+            weight = self._most
+        running = self._running - weight
+        self._running = running if running > 0 else 0.0
         if outcome.kind != "cancelled":
             self._ended += 1
             self._actual += weight - self._actual / CALLS
