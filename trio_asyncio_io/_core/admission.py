@@ -383,7 +383,8 @@ class Line:
         for each, weight in zip(self.in_use, weights, strict=True):
             delay = each.gate.delay(now + each.offset, weight)
             if delay != 0.0:
-                _check_delay(delay, each)
+                if delay.__class__ is not float or not 0 < delay < inf:
+                    _check_delay(delay, each)
                 if delay > max(longest, SAME_INSTANT):
                     longest, holder = delay, each.gate
         if holder is not None:

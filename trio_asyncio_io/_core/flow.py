@@ -17,11 +17,16 @@ __all__ = ["Flow"]
 
 
 class Stopwatch:
-    """The time in which at least one task waited for something."""
+    """The time in which at least one task waited for something.
 
-    __slots__ = ("_seconds", "_since", "_tasks")
+    Attributes:
+        is_on: Whether a task waits now.
+    """
+
+    __slots__ = ("_seconds", "_since", "_tasks", "is_on")
 
     def __init__(self) -> None:
+        self.is_on = False
         self._tasks = 0
         self._since = 0.0
         self._seconds = 0.0
@@ -31,22 +36,14 @@ class Stopwatch:
         if not self._tasks:
             self._since = now
         self._tasks += 1
+        self.is_on = True
 
     def end(self, now: float) -> None:
         """A task no longer waits."""
         self._tasks -= 1
         if not self._tasks:
             self._seconds += now - self._since
-
-    def set(self, is_on: bool, now: float) -> None:  # noqa: FBT001 - as of an attribute
-        """Whether it runs from now on."""
-        if is_on != self._tasks:
-            (self.begin if is_on else self.end)(now)
-
-    @property
-    def is_on(self) -> bool:
-        """Whether a task waits now."""
-        return self._tasks > 0
+            self.is_on = False
 
     def seconds(self, now: float) -> float:
         """The time so far."""
@@ -162,12 +159,13 @@ class Flow:
         free = self.capacity - self._counters.running + ending
         is_gated, at_keys, has_ended = self._counters.at_gate > 0, self.at_keys > 0, self.input_end < inf
         waits_for_retries = waits_for_retries and free > 0 and jobs > 0
-        lacks = jobs < free if self.lanes.is_on or at_keys else not jobs and free > 0
+        lacks = jobs < free if self.lanes.is_on or at_keys else jobs == 0 and free > 0
         lacks = lacks and not is_gated and not waits_for_retries
         is_short = lacks and (self.room.is_on or (has_ended and self.lanes.is_on))
-        self.retries.set(waits_for_retries, now)
-        self.full.set(is_short, now)
-        self.gate.set(is_gated or (lacks and at_keys and (is_short or has_ended)), now)
+        is_held = is_gated or (lacks and at_keys and (is_short or has_ended))
+        for stopwatch, is_on in ((self.retries, waits_for_retries), (self.full, is_short), (self.gate, is_held)):
+            if stopwatch.is_on is not is_on:
+                (stopwatch.begin if is_on else stopwatch.end)(now)
         if idles and lacks and has_ended and not is_short and not at_keys and self._supply_end is None:
             self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
 

@@ -139,6 +139,7 @@ class Scheduler:
         grouping: As given.
         is_plain: Whether no record waits for a retry or a gate, no gate must be checked, and there are no groups, so
             that workers may start the first of `ledger.jobs`.
+        must_retry_first: Whether no new record may start.
         deadlines: Of the running records.
         waiting: By sequence, the records that wait for a retry or a gate.
         starts: The attempts that have started and that no worker has taken yet: (record; when; if it has waited, its
@@ -172,6 +173,7 @@ class Scheduler:
         self._at_gates = 0  # records in lines
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
         self._most_retries = capacity * (self.grouping.size or 1)
+        self.must_retry_first = False
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None and not self.grouping.size
         self.starts: deque[tuple[Entry, float, Waiting | None, Exception | None]] = deque()
@@ -179,7 +181,7 @@ class Scheduler:
     @property
     def has_waiting(self) -> bool:
         """Whether records wait for a retry, a gate or their group."""
-        return len(self.waiting) > 0 or not self.grouping.is_empty
+        return len(self.waiting) > 0 or (self.grouping.size > 0 and not self.grouping.is_empty)
 
     @property
     def must_wait_for_reports(self) -> bool:
@@ -201,7 +203,8 @@ class Scheduler:
         jobs, capacity = ledger.jobs, self._capacity
         if not counters.running:
             self._recheck_held()
-        self.advance(now)
+        if self.waiting or self.grouping.size:
+            self.advance(now)
         while counters.running < capacity and ledger.may_start:
             # As many records wait for a gate as slots are free
             only_retries = self.must_retry_first
@@ -247,8 +250,9 @@ class Scheduler:
                 self._changed.add(keys)
         while self._changed:
             self._ask_key(self._changed.pop(), now)
-        if self._line and self._line.held_until <= now:
-            self._line.held_until = -inf
+        line = self._line
+        if line.heap and line.held_until <= now:
+            line.held_until = -inf
         if self.grouping.size:
             while self._ledger.jobs:
                 self._wait_for_group(*self._ledger.take_for_group())
@@ -262,8 +266,9 @@ class Scheduler:
         if self._keys_due:
             at = min(at, self._keys_due[0][0])
         if self._has_free_slot():
-            at = min(at, self.grouping.due_at())
-            if self._line and self._line.held_until > -inf:
+            if self.grouping.size:
+                at = min(at, self.grouping.due_at())
+            if self._line.heap and self._line.held_until > -inf:
                 at = min(at, self._line.held_until)
         return at
 
@@ -275,11 +280,11 @@ class Scheduler:
         only_retries = self.must_retry_first
         if self._changed or (self._for_slot and (not only_retries or self._for_slot[0][1].entry.attempts)):
             return True
-        if line and line.held_until == -inf and (not only_retries or line.first.entry.attempts):
+        if line.heap and line.held_until == -inf and (not only_retries or line.first.entry.attempts):
             return True
         if self.grouping.size:
             return self._complete_pool() is not None or (not only_retries and self._makes_group())
-        return bool(ledger.jobs) and not only_retries and self._counters.running + len(line) < self._capacity
+        return bool(ledger.jobs) and not only_retries and self._counters.running + len(line.heap) < self._capacity
 
     def _makes_group(self) -> bool:
         jobs = len(self._ledger.jobs)
@@ -324,6 +329,7 @@ class Scheduler:
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
+            self.must_retry_first = len(self._failed) >= self._most_retries
         return True
 
     def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
@@ -382,11 +388,6 @@ class Scheduler:
         self._ledger.settle(now)
 
     # Candidates
-
-    @property
-    def must_retry_first(self) -> bool:
-        """Whether no new record may start."""
-        return len(self._failed) >= self._most_retries
 
     def _recheck_held(self) -> None:
         """No call runs, so no end of a call can change a gate. A gate that still waits for one is broken."""
@@ -603,6 +604,7 @@ class Scheduler:
         waiting.state = TRANSITIONS[waiting.state]["start"]
         if self._failed:
             self._failed.difference_update(entry.records)
+            self.must_retry_first = len(self._failed) >= self._most_retries
         self.starts.append((entry, now, waiting, refusal))
         self._forget(waiting, now)
         _call_in(waiting, self._ledger.start_after_wait, entry, now)
