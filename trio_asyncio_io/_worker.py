@@ -341,10 +341,8 @@ class Worker:
                 return None
         if not pool.ledger.may_start:
             return None
-        entry, started, waiting, self._refusal = scheduler.take()
+        entry, waiting, self._refusal = scheduler.take(now)
         self._entry = entry
-        if now - started > SECONDS_PER_PASS:  # other calls have blocked the loop
-            pool.ledger.begin_late(entry, now - started)
         if self._has_reported:  # the end of its call may allow a start that nobody has seen yet
             self._has_reported = False
             pool.dispatch()

@@ -106,7 +106,7 @@ def start(scheduler: Scheduler, now: float) -> Entry | None:
         scheduler.assign(now)
     if not scheduler.starts or not scheduler._ledger.may_start:  # noqa: SLF001 - as a worker does
         return None
-    entry, *_ = scheduler.take()
+    entry, *_ = scheduler.take(now)
     entry.attempts += 1
     return entry
 
@@ -262,7 +262,7 @@ def test_a_refused_call_has_its_slot_and_its_reason() -> None:
 
     ledger, scheduler = made("a", gates=FakeGates([Refusing()]))
     scheduler.assign(0.0)
-    *_, refusal = scheduler.take()
+    *_, refusal = scheduler.take(0.0)
     assert str(refusal) == "closed"
     assert ledger.counters.running == 1
 
@@ -291,7 +291,7 @@ def test_nothing_starts_after_the_stop() -> None:
     assert scheduler.wake_at() == inf
     assert not scheduler.may_assign()
     scheduler.close(5.0)
-    assert ledger.statistics().cancelled == 2  # the retry, and the start that no worker has taken
+    assert ledger.statistics().cancelled == 1
 
 
 def test_the_timer_does_not_wake_for_a_gate_while_all_slots_are_busy() -> None:

@@ -327,11 +327,33 @@ class Ledger:
         entry.since = now
         return entry
 
-    def start_after_wait(self, call: Entry, now: float) -> None:
-        """Start an attempt of records whose waits have been recorded. They do not count towards its timeout."""
+    def reserve(self) -> None:
+        """A call has its slot from now on. A worker starts it."""
         counters = self.counters
         counters.running = running = counters.running + 1
-        counters.peak_running = max(counters.peak_running, running)
+        if running > counters.peak_running:
+            counters.peak_running = running
+
+    def release(self, call: Entry, now: float) -> None:
+        """Nobody starts the call that has this slot. Its records stay in the snapshot, unfinished."""
+        self.counters.running -= 1
+        if call.attempts:
+            self.cancel_retry(call, now)
+
+    def start_reserved(self, entry: Entry, now: float) -> None:
+        """Start the first attempt of a record that has waited for nothing but a slot, which it has."""
+        slot_wait = now - entry.since
+        self.counters.slot_wait_seconds += slot_wait
+        sampling = self._sampling
+        sampling.countdown = countdown = sampling.countdown - 1
+        if not countdown:
+            self._sample(entry, slot_wait)
+            entry.load = self.counters.running
+        entry.since = now
+
+    def start_after_wait(self, call: Entry, now: float) -> None:
+        """Start an attempt of records that have a slot. Their waits do not count towards its timeout."""
+        running = self.counters.running
         for entry in call.records:
             if entry.attempts:
                 entry.since += now - self.flow.backoffs.pop(entry.sequence)
@@ -343,12 +365,6 @@ class Ledger:
         if self.flow.group:
             call.since = min(entry.since for entry in call.records)
             self.flow.start_call(now)
-
-    def begin_late(self, call: Entry, seconds: float) -> None:
-        """Record that a started attempt begins only after these seconds, because other calls block the event loop."""
-        self.counters.slot_wait_seconds += seconds * len(call.records)
-        for entry in {call, *call.records}:
-            entry.since += seconds
 
     def retry(self, call: Entry) -> None:
         """Count the retries of records, whose call follows."""

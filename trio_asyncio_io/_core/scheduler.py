@@ -142,8 +142,8 @@ class Scheduler:
         must_retry_first: Whether no new record may start.
         deadlines: Of the running records.
         waiting: By sequence, the records that wait for a retry or a gate.
-        starts: The attempts that have started and that no worker has taken yet: (record; when; if it has waited, its
-            wait; why it fails without a call, or None).
+        starts: The attempts that have their slot and that no worker has taken yet: (record; if it has waited, its wait;
+            why it fails without a call, or None).
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Scheduler:
         self.must_retry_first = False
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None and not self.grouping.size
-        self.starts: deque[tuple[Entry, float, Waiting | None, Exception | None]] = deque()
+        self.starts: deque[tuple[Entry, Waiting | None, Exception | None]] = deque()
 
     @property
     def has_waiting(self) -> bool:
@@ -214,7 +214,8 @@ class Scheduler:
                 self._ask(waiting, now)
             elif jobs and has_place:
                 if gates is None or (gates.is_idle and not self._at_gates):
-                    self.starts.append((ledger.start(now), now, None, None))
+                    ledger.reserve()
+                    self.starts.append((ledger.take(), None, None))
                 else:
                     self._ask_job(gates, jobs[0], now)
             elif not line.heap or not self._ask_line(now):
@@ -227,9 +228,13 @@ class Scheduler:
         """See `Ledger.settle`."""
         self._ledger.settle(now, waits_for_retries=self.must_retry_first, idles=idles)
 
-    def take(self) -> tuple[Entry, float, Waiting | None, Exception | None]:
-        """Remove the first of the attempts that have started."""
-        start = self.starts.popleft()
+    def take(self, now: float) -> tuple[Entry, Waiting | None, Exception | None]:
+        """Start the first of the attempts that have their slot, in the task that makes its call."""
+        entry, waiting, _ = start = self.starts.popleft()
+        if waiting is None:
+            self._ledger.start_reserved(entry, now)
+        else:
+            _call_in(waiting, self._ledger.start_after_wait, entry, now)
         if not self.starts and not self.waiting:
             self.refresh()
         return start
@@ -370,13 +375,14 @@ class Scheduler:
 
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
-        while self.starts:
-            call, *_ = self.starts.popleft()
+        for call, waiting, _ in self.starts:
             if self._gates is not None and (admission := self._gates.admissions.pop(call.sequence, None)) is not None:
                 admission.end(repeat(CANCELLED), now)
-            for entry in call.records:
-                self._ledger.cancel(entry, now)
-            self._ledger.end_call(now)
+            if waiting is None:
+                self._ledger.release(call, now)
+            else:
+                _call_in(waiting, self._ledger.release, call, now)
+        self.starts.clear()
         for waiting in self.waiting.values():
             if waiting.state == FOR_GATE:
                 self._leave_line(waiting, now)
@@ -460,7 +466,8 @@ class Scheduler:
                 line.in_use and line.delay(weights if keys is None else weights[: len(line.in_use)], now)
             ):
                 gates.admissions[entry.sequence] = Admission(passage, now, weights).start()
-                self.starts.append((self._ledger.start(now), now, None, None))
+                self._ledger.reserve()
+                self.starts.append((self._ledger.take(), None, None))
                 return
         except RefusedError as error:
             refusal = error
@@ -605,9 +612,9 @@ class Scheduler:
         if self._failed:
             self._failed.difference_update(entry.records)
             self.must_retry_first = len(self._failed) >= self._most_retries
-        self.starts.append((entry, now, waiting, refusal))
+        self._ledger.reserve()
+        self.starts.append((entry, waiting, refusal))
         self._forget(waiting, now)
-        _call_in(waiting, self._ledger.start_after_wait, entry, now)
 
     def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> None:
         self._ledger.refuse(refusal)

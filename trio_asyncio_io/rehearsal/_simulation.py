@@ -227,7 +227,7 @@ class _Events:
                     scheduler.assign(now)
                 if not scheduler.starts:
                     return
-            entry, _, _, refusal = scheduler.take()
+            entry, _, refusal = scheduler.take(now)
             if refusal is None:
                 self._call(entry, now)
             else:
