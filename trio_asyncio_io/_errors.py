@@ -323,10 +323,11 @@ class Reading:
         """See `outcome_of`."""
         if self._outcome is None:
             kinds = {leaf.kind() for leaf in self._leaves if isinstance(leaf.error, Exception)}
+            error = self.error if isinstance(self.error, Exception) else None
             if "throttled" in kinds:
-                self._outcome = Outcome("throttled", self.seconds, self.error)
+                self._outcome = Outcome("throttled", self.seconds, error)
             else:
-                self._outcome = Outcome("overload" if "overload" in kinds else "error", error=self.error)
+                self._outcome = Outcome("overload" if "overload" in kinds else "error", error=error)
         return self._outcome
 
 

@@ -455,8 +455,10 @@ class Scheduler:
 
     def _ask_job(self, gates: Gates, entry: Entry, now: float) -> None:
         """Start the next job, or let its record wait for gates."""
-        line, weights, refusal, is_admitted_by_key = self._line, (), None, True
+        line, is_admitted_by_key = self._line, True
         passage, keys = gates.passage, None
+        weights: Weights = ()
+        refusal: RefusedError | None = None
         try:
             if gates.has_keys and (keys := gates.of_key(entry.value)) is not None:
                 passage = keys.passage
