@@ -70,7 +70,7 @@ def follow_creator(context: Context) -> None:
 # What the present call weighs: the values of CURRENT_CALL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)  # not frozen: that would take three times as long to create
 class WeighedCall:
     """A call in gates with weights.
 
