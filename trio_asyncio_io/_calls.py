@@ -202,7 +202,7 @@ _WORKERS: dict[trio.lowlevel.Task, _Worker] = {}
 _OPERATORS: dict[trio.Nursery, _Operator] = {}
 
 
-# Both lose their entries explicitly. Weak keys are not enough: a worker refers to its task, by the traceback of an error
+# Both lose their entries explicitly. A weak key would never go: the traceback of an error leads from a worker to its task
 
 
 def register_worker(worker: _Worker) -> None:

@@ -315,7 +315,9 @@ class Reading:
         """See `retry_after`."""
         if self._seconds is None:
             waits = [leaf.seconds() for leaf in self._leaves]
-            self._seconds = (waits[0] if len(waits) == 1 else max((each for each in waits if each is not None), default=None),)
+            self._seconds = (
+                waits[0] if len(waits) == 1 else max((each for each in waits if each is not None), default=None),
+            )
         return self._seconds[0]
 
     @property
@@ -460,4 +462,3 @@ def is_of_its_records(reading: Reading) -> bool:
     if reading.is_transient or needs_asyncio(error):
         return False
     return not any(isinstance(leaf, RefusedError | NotAsyncError) for leaf in leaves_of(error))
-

@@ -406,9 +406,7 @@ class Worker:
         current_time = pool.current_time  # a local name: see `Feeder`
         now = current_time()
         reading = Reading(error) if error is not None and end is _End.RAISED else None
-        if (end is not None or pool.admissions) and (
-            problem := self._report(call, end, reading, now)
-        ) is not None:
+        if (end is not None or pool.admissions) and (problem := self._report(call, end, reading, now)) is not None:
             error, reading = problem, Reading(problem)
         if end is not None or pool.is_special:
             self._end_records(result, end, error, reading, now)

@@ -143,7 +143,9 @@ class Flow:
         """The operator has ended. The clocks are not read any more."""
         self._end = clocks
 
-    def settle(self, now: float, jobs: int, *, ending: int = 0, waits_for_retries: bool = False, idles: bool = False) -> None:
+    def settle(
+        self, now: float, jobs: int, *, ending: int = 0, waits_for_retries: bool = False, idles: bool = False
+    ) -> None:
         """Derive what keeps slots free from now on. Call this when all that may start now has started.
 
         A job that could start but does not, because the function blocks the event loop, is no lack. In front of records

@@ -7,7 +7,7 @@ the hooks called. So an observer can neither miss a step that is in the table no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextvars import Context, copy_context
 from functools import wraps
 from inspect import getmembers, isfunction

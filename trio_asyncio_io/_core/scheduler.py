@@ -464,8 +464,10 @@ class Scheduler:
                 passage = keys.passage
             weights = weights_of(entry.value, passage) if passage.is_weighted else passage.unweighted
             is_admitted_by_key = keys is None or keys.admit(None, weights, now)
-            if is_admitted_by_key and not line.heap and not (
-                line.in_use and line.delay(weights if keys is None else weights[: len(line.in_use)], now)
+            if (
+                is_admitted_by_key
+                and not line.heap
+                and not (line.in_use and line.delay(weights if keys is None else weights[: len(line.in_use)], now))
             ):
                 gates.admissions[entry.sequence] = Admission(passage, now, weights).start()
                 self._ledger.reserve()
