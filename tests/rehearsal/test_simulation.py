@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from benchmarks.forecast._services import Planted
 from tests.rehearsal.planted import operated, simulated
 from trio_asyncio_io import FixedDelay, RetryBudget
+from trio_asyncio_io._core.options import Options
 from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, Gate, RateLimit, RefusedError
 from trio_asyncio_io.rehearsal import RecordedCall
 from trio_asyncio_io.rehearsal._service import Begin
+from trio_asyncio_io.rehearsal._simulation import Run, simulate
 
 pytestmark = pytest.mark.hypothesis
 
@@ -188,3 +190,67 @@ def test_more_elements_follow_at_the_steady_pace() -> None:
     long = simulated(service, 50_000, 1, capacity=20, timeout=9.0)
     assert short.seconds_for(50_000) == pytest.approx(long.seconds, rel=0.03)
     assert short.seconds_for(5_000) == short.seconds
+
+
+# Closed forms
+
+
+class Evenly:
+    """Each call takes as long as its number says; the last number is that of all others."""
+
+    def __init__(self, *seconds: float) -> None:
+        self._seconds = seconds
+
+    def open(self, _: Random) -> Begin:
+        numbers = iter(self._seconds)
+        last = self._seconds[-1]
+        return lambda _, __: (seconds := next(numbers, last), RecordedCall(0.0, seconds, "answered", 0.0, 1, 0))
+
+
+def run_of(service: Evenly, elements: int, *, may_skip_events: bool, **options: Any) -> Run:
+    return simulate(service, elements, Options(**options), Random(1), may_skip_events=may_skip_events)
+
+
+@pytest.fixture(params=[True, False], ids=["in order", "events"])
+def engine(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.mark.parametrize(("elements", "capacity", "seconds"), [(100, 10, 1.0), (101, 10, 1.1), (5, 10, 0.1)])
+def test_equal_calls_take_the_time_of_their_rounds(elements: int, capacity: int, seconds: float, engine: bool) -> None:
+    run = run_of(Evenly(0.1), elements, capacity=capacity, timeout=9.0, may_skip_events=engine)
+    assert run.seconds == pytest.approx(seconds)
+    assert run.calls == elements
+    assert run.latency == pytest.approx(0.1 * elements)
+    assert run.delays == pytest.approx([0.1] * elements)
+
+
+def test_the_steady_pace_is_that_of_the_second_half() -> None:
+    service = Evenly(*[0.1] * 50, 0.2)
+    run = run_of(service, 100, capacity=1, timeout=9.0, may_skip_events=True)
+    assert run.seconds == pytest.approx(15.0)
+    assert run.pace == pytest.approx(5.0)
+    assert run.seconds_for(200) == pytest.approx(35.0)
+
+
+def test_a_straggler_holds_back_the_outputs_behind_it(engine: bool) -> None:
+    options: dict[str, Any] = {"capacity": 2, "buffer": 4, "timeout": 9.0, "may_skip_events": engine}
+    run = run_of(Evenly(1.0, 0.1), 10, mode="ordered", **options)
+    # Three records fit behind the straggler, which the second slot ends at 0.3; six more take both slots from 1.0 on
+    assert run.seconds == pytest.approx(1.3)
+    assert max(run.delays) == pytest.approx(1.0)
+    assert run.delay(0.0) == pytest.approx(0.1)
+    unordered = run_of(Evenly(1.0, 0.1), 10, mode="unordered", **options)
+    assert unordered.seconds == pytest.approx(1.0)
+
+
+def test_a_call_that_takes_too_long_ends_at_its_deadline(engine: bool) -> None:
+    run = run_of(Evenly(5.0, 0.1), 3, capacity=1, timeout=1.0, may_skip_events=engine)
+    assert run.seconds == pytest.approx(1.2)
+    assert (run.timed_out, run.failed) == (1, 0)
+
+
+def test_a_quantile_of_the_delays_is_one_of_them() -> None:
+    run = run_of(Evenly(0.4, 0.1, 0.3, 0.2), 4, capacity=4, mode="unordered", timeout=9.0, may_skip_events=True)
+    assert [run.delay(share) for share in (0.0, 0.25, 0.5, 0.99)] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert Run(0).delay(0.5) == 0.0
