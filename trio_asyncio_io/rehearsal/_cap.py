@@ -30,7 +30,9 @@ from ._sample import RecordedCall
 __all__ = ["FINE_STEP", "Cap", "caps_of"]
 
 FIRST_CALLS, MOST_CALLS = 400, 1_600  # that all limits are tried on, and those that explain these
-STEP, FINE_STEP = 1.06, 1.006  # of the scales of rates and windows: of all, and around the best ones
+# The steps of the scales of rates and windows: of all, around the best ones, and around the best of those. If a limit
+# admits n calls of a sample one after the other, a rate that is off by a share of 1 / n misplaces one of them
+STEP, FINE_STEP, FINEST_STEP = 1.06, 1.006, 1.0006
 FINE = 3  # so many best ones
 LIKELY = 1.3  # upper limit of the rate of a bucket that was rarely full, over the rate of its admitted calls
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
@@ -221,11 +223,12 @@ Levels: TypeAlias = Callable[[_Seen, float], list[float]]  # of the calls, for a
 
 
 def _searched(attempt: Callable[[float], list[Tried]], numbers: Iterable[float]) -> dict[float, list[Tried]]:
-    """The attempts with each of these numbers, and on a finer scale around the best ones."""
+    """The attempts with each of these numbers, and on finer scales around the best ones."""
     tried = {number: attempt(number) for number in numbers}
-    best = sorted(tried, key=lambda number: min(tried[number])[0])[:FINE]
-    fine = (each for number in best for each in _scale(number / STEP, number * STEP, FINE_STEP))
-    return tried | {each: attempt(each) for each in fine}
+    for step, finer in ((STEP, FINE_STEP), (FINE_STEP, FINEST_STEP)):
+        best = sorted(tried, key=lambda number: min(tried[number])[0])[:FINE]
+        tried |= {each: attempt(each) for number in best for each in _scale(number / step, number * step, finer)}
+    return tried
 
 
 def _scale(low: float, high: float, step: float) -> Iterator[float]:
