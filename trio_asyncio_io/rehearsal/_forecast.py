@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, hypot, inf, log, sqrt
 from random import Random
@@ -40,6 +40,7 @@ ADAPTIVE_ELEMENTS = 4_000  # an adaptive capacity takes a while to find its leve
 FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of a longer one, if calls are retried again and again
 # The fitted service runs longer than the others, or several times, so that the forecast depends less on chance
 LONGER = 3
+KEYED_RUNS = 8  # how often the most frequent keys occur is a matter of luck
 DELAYS = ("p50", "p99")
 ABOUT_AS_FAST = 1.03
 CHANCE = 2.5  # standard deviations of the difference of two counts
@@ -119,10 +120,10 @@ class Forecast:
         return "\n".join(comparison(found[0], self.elements, statistics, seconds))
 
     def __str__(self) -> str:
-        return table_of(self.rows, self.elements, self._best_row(), self.assumptions)
+        return table_of(self.rows, self.elements, self._best_row(), self.assumptions, is_known=self.is_known)
 
     def _repr_html_(self) -> str:
-        return html_of(self.rows, self.elements, self._best_row(), self.assumptions)
+        return html_of(self.rows, self.elements, self._best_row(), self.assumptions, is_known=self.is_known)
 
     def _has_clearly_more(self, row: ForecastRow, fewest: float) -> bool:
         """Whether clearly more records have no result. Both numbers are scaled counts, so chance makes them differ."""
@@ -225,15 +226,28 @@ def _capacities(capacity: Any, sample: Sample) -> list[int]:
     return list(capacity) or sorted({max(1, most // 10), max(1, most // 4), max(1, most // 2), most})
 
 
-def _key_of(mode: str, keys: int | None) -> Callable[[int], int] | None:
+class _Keys:
+    """Draws a key for each element. Each run has other keys, because the most frequent one may decide its length."""
+
+    def __init__(self, number: int, run: int = 0) -> None:
+        self.number = number
+        self._random = Random(run)
+        self._drawn: list[int] = []
+
+    def __call__(self, element: int) -> int:
+        while len(self._drawn) <= element:
+            self._drawn.append(self._random.randrange(self.number))
+        return self._drawn[element]
+
+
+def _key_of(mode: str, keys: int | None) -> _Keys | None:
     if mode != "keyed":
         if keys is not None:
             raise ValueError(f'keys is for mode "keyed", got {describe(keys)} with mode {mode!r}: omit it')
         return None
     if keys is None:
         raise TypeError('mode "keyed" takes keys=, the number of keys, got None')
-    number = check_int("keys", keys, at_least=1)
-    return lambda element: (element * 2_654_435_761 & 0xFFFFFFFF) * number >> 32  # Knuth's multiplicative hash
+    return _Keys(check_int("keys", keys, at_least=1))
 
 
 def _changed(service: Service, slower: float, unseen: tuple[float, float] | None) -> Service:
@@ -285,7 +299,7 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
     if is_capped:
         spread = others[2:EVENT_RESAMPLES:CAPPED_RUNS]  # four, from the lowest limit to the highest
         return _capped_row(sample, [service, *spread], elements, longer, options)
-    repeated = ceil(LONGER * few / longer)
+    repeated = max(ceil(LONGER * few / longer), KEYED_RUNS if options.mode == "keyed" else 1)
     runs = [_numbers(service, longer, options, position, elements) for position in range(repeated)]
     numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
     seeded = enumerate(others[:number], LONGER)
@@ -353,6 +367,8 @@ def _at_most(calls: int, elements: int, trial: Run) -> int:
 
 def _numbers(service: Service, few: int, options: Options, position: int, elements: int) -> dict[str, float]:
     """The numbers of a run of all elements, from one with a few. Each position has its own random numbers."""
+    if isinstance(options.key, _Keys):
+        options = replace(options, key=_Keys(options.key.number, position))
     run = simulate(service, few, options, Random(SEED + position), weights=service.weights)
     factor = elements / run.elements
     counts = {name: factor * getattr(run, name) for name in ("calls", "refused", "retried", "timed_out", "failed")}
