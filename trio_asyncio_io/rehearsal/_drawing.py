@@ -15,14 +15,10 @@ __all__ = ["drawing_of", "html_of", "table_of"]
 
 WIDTH = 80
 
-# Heading -> cell. Columns from `OPTIONAL` on are left out if all of their numbers are 0
-COLUMNS: Sequence[tuple[str, Callable[[ForecastRow], str]]] = (
-    ("time", lambda row: duration(row.seconds)),
-    ("90 %", lambda row: f"{duration(row.low)} to {duration(row.high)}"),
-    ("p50", lambda row: duration(row.p50)),
-    ("p99", lambda row: duration(row.p99)),
-    ("calls", lambda row: _short(row.calls)),
-)
+# An interval whose bounds differ by more than this factor has no number in the middle, if the limit is not known
+WIDE = 2.0
+# Heading, and name of the number in a row. Columns in `OPTIONAL` are left out if all of their numbers are 0
+TIMES: Sequence[tuple[str, str]] = (("p50", "p50"), ("p99", "p99"))
 OPTIONAL: Sequence[tuple[str, str]] = (
     ("weight", "weight"),
     ("refused", "refused"),
@@ -30,22 +26,39 @@ OPTIONAL: Sequence[tuple[str, str]] = (
     ("timed out", "timed_out"),
     ("failed", "failed"),
 )
+UNKNOWN = "?"
 MILLION, THOUSAND, LONG = 1e6, 1e3, 1e5
 
 
-def table_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
+def table_of(
+    rows: Sequence[ForecastRow],
+    elements: int,
+    best: ForecastRow | None,
+    assumptions: Sequence[str],
+    *,
+    is_known: bool,
+) -> str:
     """The rows, the best one and the assumptions, at most 80 columns wide."""
-    paragraphs = [*_legend(rows, elements, best), *(f"- {each}" for each in assumptions)]
+    cells = _cells(rows, best, is_known=is_known)
+    paragraphs = [*_legend(rows, elements, best, cells), *(f"- {each}" for each in assumptions)]
     notes = (line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))
-    return "\n".join([*_lines(rows, best), "", *notes])
+    return "\n".join([*_lines(cells), "", *notes])
 
 
-def html_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str]) -> str:
+def html_of(
+    rows: Sequence[ForecastRow],
+    elements: int,
+    best: ForecastRow | None,
+    assumptions: Sequence[str],
+    *,
+    is_known: bool,
+) -> str:
     """The display in a notebook."""
-    head, *cells = _cells(rows, best)
+    table = _cells(rows, best, is_known=is_known)
+    head, *cells = table
     header = "".join(f"<th>{escape(each)}</th>" for each in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(each)}</td>' for each in row)}</tr>" for row in cells)
-    legend = "".join(f"<p>{escape(each)}</p>" for each in _legend(rows, elements, best))
+    legend = "".join(f"<p>{escape(each)}</p>" for each in _legend(rows, elements, best, table))
     notes = "".join(f"<li>{escape(each)}</li>" for each in assumptions)
     return (
         f"<div>{drawing_of(rows, elements)}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
@@ -53,17 +66,21 @@ def html_of(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None
     )
 
 
-def _legend(rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None) -> list[str]:
+def _legend(
+    rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, cells: Sequence[Sequence[str]]
+) -> list[str]:
     said = [f"{plural(elements, 'element')}. Intervals of 90 %. p50 and p99: from a record's first call to its output."]
     if best is not None:
         said.append(f"> Take capacity={best.capacity}: the smallest tested one that is about as fast as any.")
     if not all(row.is_tested for row in rows):
         said.append("* The sample has not reached this load: a guess.")
+    if any(UNKNOWN in row for row in cells):
+        said.append(f"{UNKNOWN} The sample cannot tell this number.")
     return said
 
 
-def _lines(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[str]:
-    cells, lines = _cells(rows, best), [""]
+def _lines(cells: list[list[str]]) -> list[str]:
+    lines = [""]
     for droppable in (None, "p50", "p99", "90 %"):
         if droppable is not None and droppable in cells[0]:
             position = cells[0].index(droppable)
@@ -75,13 +92,24 @@ def _lines(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[str]:
     return lines
 
 
-def _cells(rows: Sequence[ForecastRow], best: ForecastRow | None) -> list[list[str]]:
-    shown = [(head, name) for head, name in OPTIONAL if any(getattr(row, name) for row in rows)]
-    table = [["capacity", *(head for head, _ in COLUMNS), *(head for head, _ in shown)]]
+def _cells(rows: Sequence[ForecastRow], best: ForecastRow | None, *, is_known: bool) -> list[list[str]]:
+    def cell(row: ForecastRow, name: str, text: Callable[[float], str]) -> str:
+        low, high = row.intervals[name]
+        return text(getattr(row, name)) if is_known or high <= WIDE * low else UNKNOWN
+
+    counts = [("calls", "calls"), *((head, name) for head, name in OPTIONAL if any(getattr(row, name) for row in rows))]
+    table = [["capacity", "time", "90 %", *(head for head, _ in (*TIMES, *counts))]]
     for row in rows:
         mark = "> " if row is best else "" if row.is_tested else "* "
-        cells = [cell(row) for _, cell in COLUMNS]
-        table.append([f"{mark}{row.capacity}", *cells, *(_short(getattr(row, name)) for _, name in shown)])
+        table.append(
+            [
+                f"{mark}{row.capacity}",
+                cell(row, "seconds", duration),
+                f"{duration(row.low)} to {duration(row.high)}",
+                *(cell(row, name, duration) for _, name in TIMES),
+                *(cell(row, name, _short) for _, name in counts),
+            ]
+        )
     return table
 
 

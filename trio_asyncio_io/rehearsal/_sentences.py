@@ -31,10 +31,11 @@ def assumptions(
     sample: Sample, service: Service, rows: Sequence[ForecastRow], options: Options, elements: int
 ) -> tuple[str, ...]:
     """What was seen, what is assumed, and what the sample cannot show."""
-    rare = f"{RULE_OF_THREE / len(sample.calls):.1%}"
+    made = len(sample.calls)
+    hidden = f"larger loads, limits that its {plural(made, 'call')} stay within (such as a number per minute or day)"
     said = [
         f"The sample is {sample}.",
-        f"It cannot show larger loads, limits per minute or day, drift, and kinds of calls with a share below {rare}.",
+        f"It cannot show {hidden}, drift, and kinds of calls with a share below {RULE_OF_THREE / made:.1%}.",
         *_on_limits(sample, service, rows, options),
         *_on_latency(sample, service),
         *_on_budgets(options, rows[0], elements),
