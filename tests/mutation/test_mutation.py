@@ -27,12 +27,18 @@ SEED = os.environ.get("MUTATION_SEED", "1")
 UNCHANGED = Path("tests/mutation/mutants.py")  # a module, to run the tests without a mutant
 SLOWER = 5  # times the tests without a mutant, and a minute: a mutant that takes longer is noticed
 
-# By area: the tests. Those with the name of the module are run first, and all if these notice nothing
+# By area, a folder or a module: its tests. Those with the name of the module run first, and all if these notice nothing
 AREAS = {
     "trio_asyncio_io/_core": ("tests/core", "tests/gates", "tests/operator"),
+    "trio_asyncio_io/_results.py": ("tests/operator", "tests/policies"),
+    "trio_asyncio_io/_worker.py": ("tests/operator", "tests/gates", "tests/policies"),
     "trio_asyncio_io/gates": ("tests/gates", "tests/operator"),
-    "udfs/http": ("tests/udfs/http", "tests/udfs/http_columns"),
+    "trio_asyncio_io/policies": ("tests/policies",),
+    "trio_asyncio_io/rehearsal": ("tests/rehearsal",),
+    "udfs/_limits": ("tests/udfs/limits", "tests/udfs/trio_thread"),
     "udfs/_memo": ("tests/udfs/memo", "tests/udfs/spark_thread"),
+    "udfs/_spark_thread": ("tests/udfs/spark_thread", "tests/udfs/memo"),
+    "udfs/http": ("tests/udfs/http", "tests/udfs/http_columns"),
 }
 SELECTED = "not (spark or processes or slow or thorough or soak)"
 
@@ -50,7 +56,9 @@ def test_each_mutant_is_noticed(area: str, tmp_path: Path) -> None:
 
 def sample(area: str) -> list[Mutant]:
     """Mutants that depend on nothing but the seed and themselves."""
-    paths = [path.relative_to(ROOT) for path in sorted((ROOT / area).rglob("*.py"))]
+    place = ROOT / area
+    paths = [path.relative_to(ROOT) for path in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
+    assert paths, f"{area} has no module"
     only = os.environ.get("MUTATION_ONLY", "")
     found = [mutant for path in paths if only in str(path) for mutant in mutants_of(path)]
     return sorted(found, key=lambda each: sha256(f"{SEED} {each}".encode()).digest())[:COUNT]
