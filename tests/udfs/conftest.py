@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 import trio
+import trio.testing
 
 from tests.support import PATIENCE
 from trio_asyncio_io import Options
@@ -97,6 +98,23 @@ def rows() -> Callable[..., list[Row]]:
         return made
 
     return make
+
+
+@pytest.fixture
+def settled() -> Callable[[], None]:
+    """Waits until no task of the loop can go on."""
+
+    def wait() -> None:
+        done = threading.Event()
+
+        async def look() -> None:
+            await trio.testing.wait_all_tasks_blocked()
+            done.set()
+
+        Runtime.current().soon(lambda: trio.lowlevel.spawn_system_task(look))
+        assert done.wait(PATIENCE), "the loop never rests"
+
+    return wait
 
 
 OF_A_TASK = re.compile(r".*udfs\._spark_thread\.bridge|trio_asyncio_io (?!shared )")

@@ -46,8 +46,12 @@ class UDFArguments(TypedDict, total=False):
             at once, and skewed partitions use only a part of it. A `ClusterRate` can lease it to the tasks that have
             rows, or weigh the calls. A list sets several limits. None (the default): no limit.
         cluster_budget: A `ClusterBudget`: what the calls of all tasks together may cost. None (the default): no limit.
-        buffer: Upper limit of rows that one task holds; at least `capacity`. None (the default): a hundred times the
-            capacity, at least 1,000 and, unless the capacity is larger, at most 100,000.
+        buffer: Upper limit of rows that one task holds, results included, besides one chunk of at most 512 rows that is
+            on its way to Spark; at least `capacity`. None (the default): a hundred times the capacity, at least 1,000
+            and, unless the capacity is larger, at most 100,000.
+        buffer_bytes: About how many bytes the results have that one task holds, by the mean size of a result; at least
+            1, 64 MiB by default. As many rows as can run are always held, so large results at a high capacity need
+            more.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
         on_timeout: An async callable with the parameters of the function, whose result becomes the result of a row that
             timed out. None (the default): the row fails.
@@ -70,6 +74,7 @@ class UDFArguments(TypedDict, total=False):
     cluster_budget: ClusterBudget | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     buffer: int | None
+    buffer_bytes: int
     retry: RetryStrategy | None
     on_timeout: Any
     on_error: ErrorMode

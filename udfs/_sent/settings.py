@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, StructType
 
 from trio_asyncio_io import Options
-from trio_asyncio_io.embedding import check_number
+from trio_asyncio_io.embedding import check_int, check_number
 
 from .._limits.cluster_limits import Leased, TaskShare
 from .packed_function import PackedFunction
@@ -30,6 +30,7 @@ class Settings:
         function: The user's function, packed.
         options: The options of the operator, whose handlers each task adds.
         buffer: The buffer as the user gave it. `options` replaces None by the default for its capacity.
+        buffer_bytes: About how many bytes the results have that one task holds; at least 1.
         on_timeout: The user's handler, packed: an async callable, input values -> result; or None.
         on_error: What becomes of a row that fails.
         show_values: Whether errors may show the values of a row.
@@ -49,6 +50,7 @@ class Settings:
     options: Options
     _: KW_ONLY
     buffer: int | None = None
+    buffer_bytes: int = 64 * 1024 * 1024
     on_timeout: PackedFunction | None = None
     on_error: ErrorMode = "raise"
     show_values: bool = True
@@ -68,6 +70,7 @@ class Settings:
         metadata: object = self.metadata
         if metadata is not None and not (isinstance(metadata, str) and metadata):
             raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
+        check_int("buffer_bytes", self.buffer_bytes, at_least=1)
         legal = "above 0 seconds"
         check_number("open_timeout", self.open_timeout, legal, lambda number: number > 0, kind="a number of seconds")
 

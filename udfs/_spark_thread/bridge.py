@@ -29,6 +29,7 @@ from .._sent.row import Row
 from .._sent.settings import Settings
 from .._trio_thread.calls import GroupCalls, RowCalls
 from .._trio_thread.hang_up import until_hangup
+from .._trio_thread.room import CHUNK_ROWS, Room
 from .._trio_thread.runtime import IDLE_SECONDS, Runtime
 from .._trio_thread.task_clock import TaskClock
 from .task_log import TaskLog, stage_of_task, with_observer_of_task, write_file_of_task
@@ -43,9 +44,8 @@ BUFFER_BYTES = 128 * 1024 * 1024
 # Time for cancelled calls to unwind. Spark kills the process after two seconds anyway.
 STOP_SECONDS = 2.0
 
-# A chunk is sent when it has this many rows or its first row is this old. The first chunks are smaller: a chunk does
+# A chunk is sent when it has `Room.chunk` rows or its first row is this old. The first chunks are smaller: a chunk does
 # not wait for more rows than all chunks before it had together.
-CHUNK_ROWS = 512
 LINGER_SECONDS = 0.01
 
 # With metrics, between two reports of the totals while rows come in
@@ -128,6 +128,7 @@ class TaskOperator:
         self._outbox: SimpleQueue[list[Row] | BaseException] = SimpleQueue()
         self._scope = trio.CancelScope()
         self._has_ended = threading.Event()
+        self._room = Room(settings)
         self._accepted = 0
         self._input_ended = False
         self._report_due = -inf
@@ -155,7 +156,7 @@ class TaskOperator:
         self._runtime.start(self._run, self._on_death)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:
-        """The chunks that are ready, and more until fewer than `bound` rows are unfinished.
+        """The chunks that are ready, and more until fewer than `bound` rows are unfinished and all of these have room.
 
         After the time of the limit, `max_unfinished` rows may remain unfinished.
         """
@@ -168,10 +169,15 @@ class TaskOperator:
                 raise starting_in_user_code(_fatal(chunk))
             self._unfinished -= len(chunk)
             self._nbytes -= sum(row.nbytes for row in chunk)
+            number = len(chunk)
             self._writing.start()
             yield chunk
+            del chunk  # while this thread waits, it holds no results
             self._connection.flush()  # Spark's thread has resumed this generator, so it has written the chunk
             self._writing.stop()
+            self._room.written += number
+            if self._room.is_full:
+                self._runtime.soon(self._room.wake)
 
     def last_chunks(self) -> Iterator[list[Row]]:
         """All other chunks: no batch follows. Cancels the calls that are unfinished when the limit is reached."""
@@ -195,7 +201,8 @@ class TaskOperator:
     def _next(self, bound: int) -> list[Row] | BaseException:
         """The next item from the loop. Raises `Empty` if none is ready and there is no reason to wait."""
         remaining = self._wait_limit.remaining()
-        if (self._unfinished >= bound or self._nbytes >= BUFFER_BYTES) and remaining != 0.0:
+        has_enough = self._unfinished >= bound or self._nbytes >= BUFFER_BYTES or self._unfinished > self._room.size
+        if has_enough and remaining != 0.0:
             try:
                 return self._outbox.get(timeout=remaining)
             except Empty:
@@ -239,7 +246,7 @@ class TaskOperator:
                 opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
                 on_timeout = await stack.enter_async_context(opened)
             kind = RowCalls if settings.options.group is None else GroupCalls
-            calls = self._calls = kind(function, on_timeout, settings)
+            calls = self._calls = kind(function, on_timeout, settings, self._room)
             source: Any = await stack.enter_async_context(aclosing(self._rows()))
             if settings.delay is not None:
                 marked: Any = assign_watermarks(
@@ -267,10 +274,16 @@ class TaskOperator:
                 self._clock.stop()
 
     async def _rows(self) -> AsyncGenerator[Row, None]:
+        room = self._room
         async for rows in self._batches:
             self._accepted += len(rows)
-            for row in rows:
+            for place, row in enumerate(rows):
+                rows[place] = None  # type: ignore[call-overload]  # the operator holds it now, with its result
+                if room.taken >= room.granted:
+                    await room.wait()
+                room.taken += 1
                 yield row
+                del row
         self._input_ended = True
         self._clock.drain(self._left, self._settings.options.capacity)
 
@@ -289,16 +302,25 @@ class TaskOperator:
         received = 0
         with suppress(trio.EndOfChannel):
             while True:
-                chunk = await self._receive(results, CHUNK_ROWS)
-                try:
-                    with trio.move_on_after(LINGER_SECONDS):
-                        while len(chunk) < min(received, CHUNK_ROWS):
-                            chunk += await self._receive(results, CHUNK_ROWS - len(chunk))
-                finally:
-                    if rows := _rows_in(chunk):
-                        self._report_totals(rows[0])
-                        self._outbox.put(rows)
-                received += len(chunk)
+                received += await self._send_chunk(results, received)
+
+    async def _send_chunk(self, results: Results[Any], received: int) -> int:
+        """Send the results that are ready, or wait a little for more. Returns their number.
+
+        Args:
+            results: What to receive.
+            received: The number of results so far.
+        """
+        chunk = await self._receive(results, CHUNK_ROWS)
+        try:
+            with trio.move_on_after(LINGER_SECONDS):
+                while len(chunk) < min(received, self._room.chunk):
+                    chunk += await self._receive(results, CHUNK_ROWS - len(chunk))
+        finally:
+            if rows := _rows_in(chunk):
+                self._report_totals(rows[0])
+                self._outbox.put(rows)
+        return len(chunk)
 
     async def _receive(self, results: Results[Any], limit: int) -> list[Any]:
         """Wait for a result, and return it with those that are ready by then, after they have been recorded.

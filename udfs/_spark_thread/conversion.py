@@ -54,6 +54,7 @@ class Conversion(ABC, Generic[InputT, OutputT]):
         """
         for finished in enrich(map(self.read, batches), self.settings):
             yield from self.write(finished)
+            del finished  # while the task waits for more, nothing but the bridge holds results
 
 
 class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):

@@ -22,6 +22,7 @@ from .._sent.python_values import to_pylist
 from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
 from .gates import gates_of
+from .room import Room
 
 __all__ = ["GroupCalls", "RowCalls", "RowObserver", "as_list"]
 
@@ -35,13 +36,14 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
         function: The user's function, already opened.
         on_timeout: The user's handler, already opened, or None.
         settings: The settings of the UDF.
+        room: Is told of each row that ends.
 
     Attributes:
         made: The number of calls of the user's function so far.
         begun: The rows that these calls were made for, each as often as it was called, and those without a call.
     """
 
-    def __init__(self, function: Any, on_timeout: Any, settings: Settings) -> None:
+    def __init__(self, function: Any, on_timeout: Any, settings: Settings, room: Room) -> None:
         self.made = 0
         self.begun = 0
         self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
@@ -52,6 +54,7 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
         # Many clients have an attribute `timeout` that is a number of seconds
         self._on_timeout = handler if callable(handler) else None
         self._settings = settings
+        self._end_row = room.end
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         self._measures_time = settings.measures_time
         self._has_usage = settings.metadata is not None
@@ -73,6 +76,7 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
         """The row itself if no call is made for it, else None."""
         if row.failure is not None or self._skips(row):  # or an input value cannot be represented in Python
             self.begun += 1
+            self._end_row(None)
             return (row,)
         return None
 
@@ -95,6 +99,7 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
     def _ended(self, row: Row, result: Any) -> Row:
         """The row with its result."""
         row.result = result
+        self._end_row(result)
         if self._measures_time:
             row.cached = from_cache.get()
             row.seconds = self._seconds(row)
@@ -110,12 +115,14 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
         row.result = await self._on_timeout(*row.inputs)
+        self._end_row(row.result)
         row.replaced = True
         row.seconds = self._seconds(row)
         return row
 
     async def _failed(self, row: Row, exception: Exception) -> Row:
         row.result = None
+        self._end_row(None)
         row.failure = Failure(exception, row.attempts, self._seconds(row))
         return row
 

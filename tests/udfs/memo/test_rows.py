@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -359,3 +360,16 @@ def test_a_damaged_file_is_refused_by_name(run: Any, batch: Any, halve: Any, tmp
         run(halve, batch(1))
     (tmp_path / name).unlink()
     assert by_number(run(halve, batch(1))) == [(1, 0.5)]
+
+
+def test_the_answers_of_all_calls_are_recorded_while_the_consumer_stalls(
+    conversion: Any, batch: Any, run: Any, settled: Any, halve: Any
+) -> None:
+    made = conversion(halve, capacity=5, buffer=20)
+    with closing(made.run(iter([batch(*range(400))]))) as chunks:
+        next(chunks)
+        settled()
+        called = list(halve.calls)
+        assert len(called) == 40
+        assert len(run(halve, batch(*called), claims=False)) == 40
+        assert halve.calls == called

@@ -19,9 +19,19 @@ from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 from udfs._sent.row import Failure, Row
+from udfs._sent.settings import Settings
 from udfs._spark_thread.reading import rows_of
 from udfs._spark_thread.writing import ResultWriter
 from udfs._trio_thread.calls import GroupCalls, RowCalls
+from udfs._trio_thread.room import Room
+
+
+def row_calls(function: Any, on_timeout: Any, made: Settings) -> RowCalls:
+    return RowCalls(function, on_timeout, made, Room(made))
+
+
+def group_calls(function: Any, on_timeout: Any, made: Settings) -> GroupCalls:
+    return GroupCalls(function, on_timeout, made, Room(made))
 
 
 @pytest.fixture
@@ -30,7 +40,7 @@ def run(settings: Any, rows: Any) -> Any:
 
     async def go(function: Any, values: Any, *, on_timeout: Any = None, **more: Any) -> list[Row]:
         made = settings(function, **more)
-        calls = RowCalls(function, on_timeout, made)
+        calls = row_calls(function, on_timeout, made)
         async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
             return [row async for row in operator.output]
 
@@ -46,7 +56,7 @@ async def test_the_function_is_called_with_the_values_of_the_row(settings: Any) 
     async def join(*values: Any) -> str:
         return repr(values)
 
-    calls = RowCalls(join, None, settings(join))
+    calls = row_calls(join, None, settings(join))
     [row, null] = rows_of([pa.array(["EWR", None]), pa.array([5, None])], 0)
     assert (await calls.invoke(row)) is row
     assert row.result == "('EWR', 5)"
@@ -63,7 +73,7 @@ async def test_a_report_shows_the_names_that_the_user_has_given(
         return value
 
     with report(tmp_path / "run.html") as observer:
-        calls = RowCalls(lookup, last_known, settings(lookup, on_error="column", observer=observer))
+        calls = row_calls(lookup, last_known, settings(lookup, on_error="column", observer=observer))
         async with AsyncWaitOperator(calls, source=rows(["a"]), **calls.options()) as operator:
             assert [row.failure is not None async for row in operator.output] == [True]
     page = (tmp_path / "run.html").read_text("utf-8")
@@ -118,7 +128,7 @@ async def test_a_skipped_row_needs_no_slot(run: Any, autojump_clock: MockClock) 
 async def test_a_row_that_failed_before_its_call_makes_none(settings: Any, rows: Any) -> None:
     recorder: Recorder[str, str] = Recorder(Scripted())
     retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
-    calls = RowCalls(recorder, None, settings(recorder, retry=retry))
+    calls = row_calls(recorder, None, settings(recorder, retry=retry))
     [row] = rows(["a"])
     row.failure = Failure(ValueError("no year 10000"), 0, 0.0)
     async with AsyncWaitOperator(calls, source=[row], **calls.options()) as operator:
@@ -300,7 +310,7 @@ async def test_a_gate_keeps_its_state_from_one_task_to_the_next(
     function = Scripted()
     packed = live(function)
     for _ in range(2):
-        calls = RowCalls(function, None, settings(packed, gate=RateLimit(0.125)))
+        calls = row_calls(function, None, settings(packed, gate=RateLimit(0.125)))
         async with AsyncWaitOperator(calls, source=rows([1, 2]), **calls.options()) as operator:
             assert [row.result async for row in operator.output] == [1, 2]
     assert trio.current_time() == 3 * 8.0  # the first call of the second task has waited, too
@@ -313,7 +323,7 @@ async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each
 
     async def task(gate: RateLimit, *values: int) -> None:
         function = Scripted() if gate.weight else recorder
-        calls = RowCalls(function, None, settings(function, gate=gate))
+        calls = row_calls(function, None, settings(function, gate=gate))
         async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
             assert [row.result async for row in operator.output] == list(values)
 
@@ -323,7 +333,7 @@ async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each
 
 
 async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_clock: MockClock) -> None:
-    calls = RowCalls(Scripted(), None, settings(Scripted(), capacity=9, gate=AdaptiveCapacity(3, 9)))
+    calls = row_calls(Scripted(), None, settings(Scripted(), capacity=9, gate=AdaptiveCapacity(3, 9)))
     [gate] = calls.options()["gate"]
     assert (gate.start, gate.maximum) == (3, 9)
     assert calls.options()["gate"] == [gate]
@@ -367,7 +377,7 @@ async def test_with_group_the_function_gets_a_list_for_each_column(settings: Any
         seen.append((names, numbers))
         return [f"{name}{number}" for name, number in zip(names, numbers, strict=True)]
 
-    calls = GroupCalls(joined, None, settings(joined, group=3))
+    calls = group_calls(joined, None, settings(joined, group=3))
     source = rows_of([pa.array(["a", None, "c", "d"]), pa.array([1, 2, 3, 4])], 0)
     async with AsyncWaitOperator(calls, source=source, **calls.options()) as operator:
         out = [row async for row in operator.output]
@@ -387,7 +397,7 @@ async def test_each_attempt_of_a_group_gets_lists_and_dicts_of_its_own(
         raise ConnectionError
 
     made = settings(changes, group=2, retry=FixedDelay(1, 0.5), on_error="null")
-    calls = GroupCalls(changes, None, made)
+    calls = group_calls(changes, None, made)
     async with AsyncWaitOperator(calls, source=rows([["a"], ["b"]]), **calls.options()) as operator:
         assert [row.inputs async for row in operator.output] == [(["a"],), (["b"],)]
     assert seen == ["[['a'], ['b']]"] * 2
@@ -400,7 +410,7 @@ async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(settings: Any
         seen.append(values)
         return values
 
-    calls = GroupCalls(echoed, None, settings(echoed, group=3, skip_nulls=True))
+    calls = group_calls(echoed, None, settings(echoed, group=3, skip_nulls=True))
     async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", None, "c"])], 0), **calls.options()) as operator:
         assert [row.result async for row in operator.output] == ["a", None, "c"]
     assert seen == [["a", "c"]]
@@ -443,7 +453,7 @@ async def test_the_results_of_a_group_may_be_an_array(
     async def ask(values: list[str]) -> Any:
         return results
 
-    calls = GroupCalls(ask, None, settings(ask, group=3))
+    calls = group_calls(ask, None, settings(ask, group=3))
     async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
         found = [row.result async for row in operator.output]
     assert repr(found) == repr(expected)
@@ -455,7 +465,7 @@ async def test_the_results_of_a_group_may_be_the_rows_of_an_array(settings: Any,
     async def embed(values: list[str]) -> Any:
         return np.arange(len(values) * 4, dtype=np.float32).reshape(len(values), 4)
 
-    calls = GroupCalls(embed, None, settings(embed, group=3))
+    calls = group_calls(embed, None, settings(embed, group=3))
     async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
         rows = [row async for row in operator.output]
     for kind in (ArrayType(FloatType()), ArrayType(DoubleType())):
@@ -469,7 +479,7 @@ async def test_nanoseconds_of_a_group_are_refused_where_microseconds_cannot_hold
     async def at(values: list[str]) -> Any:
         return np.array(["2013-01-01T00:00:00.000001", "2013-01-01T00:00:00.000001001"], "M8[ns]")
 
-    calls = GroupCalls(at, None, settings(at, group=2, on_error="null"))
+    calls = group_calls(at, None, settings(at, group=2, on_error="null"))
     async with AsyncWaitOperator(calls, source=rows(["a", "b"]), **calls.options()) as operator:
         exact, refused = [row async for row in operator.output]
     writer = ResultWriter(TimestampType(), "UTC", calls._settings)
@@ -486,7 +496,7 @@ async def test_an_array_of_another_length_is_refused(settings: Any, autojump_clo
     async def ask(values: list[str]) -> Any:
         return results
 
-    calls = GroupCalls(ask, None, settings(ask, group=3))
+    calls = group_calls(ask, None, settings(ask, group=3))
     with pytest.raises((TypeError, ValueError), match="the function must return"):
         async with AsyncWaitOperator(
             calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()
@@ -498,7 +508,7 @@ async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autoju
     async def partly(values: list[str]) -> list[Any]:
         return [LookupError(value) if value == "b" else value for value in values]
 
-    calls = GroupCalls(partly, None, settings(partly, group=3, on_error="column"))
+    calls = group_calls(partly, None, settings(partly, group=3, on_error="column"))
     async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
         out = [row async for row in operator.output]
     assert [outcome(row)[:3] for row in out] == [
@@ -514,7 +524,7 @@ async def test_with_group_split_only_the_row_that_is_refused_fails(settings: Any
             raise LookupError("b")
         return values
 
-    calls = GroupCalls(refused, None, settings(refused, group=3, group_split=True, on_error="column"))
+    calls = group_calls(refused, None, settings(refused, group=3, group_split=True, on_error="column"))
     async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
         out = [row async for row in operator.output]
     assert [outcome(row)[:3] for row in out] == [("a", 3, None), (None, 3, "LookupError('b')"), ("c", 2, None)]
@@ -527,7 +537,7 @@ async def test_the_rows_of_a_group_have_equal_parts_of_its_weights(settings: Any
         return values
 
     made = settings(ask, group=2, gate=Budget(6.0, weight=float), metadata="how", on_error="null")
-    calls = GroupCalls(ask, None, made)
+    calls = group_calls(ask, None, made)
     source = rows_of([pa.array([1, 3, 4, 4])], 0)
     async with AsyncWaitOperator(calls, source=source, **calls.options()) as operator:
         out = [row async for row in operator.output]
@@ -540,7 +550,7 @@ async def test_a_wrong_number_of_results_is_an_error(settings: Any) -> None:
     async def wrong(values: list[str]) -> list[str]:
         return values[1:]
 
-    calls = GroupCalls(wrong, None, settings(wrong, group=3))
+    calls = group_calls(wrong, None, settings(wrong, group=3))
     with pytest.raises(ValueError, match="got 2 results for 3 values"):
         async with AsyncWaitOperator(
             calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()

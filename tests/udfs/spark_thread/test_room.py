@@ -1,0 +1,311 @@
+"""`buffer` and `buffer_bytes` bound what a task holds, and its calls ahead of a consumer that stalls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import trio
+from pyspark.sql import types as T  # noqa: N812 - the usual name
+
+import udfs._trio_thread.room
+from tests.support import PATIENCE
+from udfs._sent.settings import Enrichment
+from udfs._spark_thread.bridge import enrich
+from udfs._spark_thread.conversion import RowConversion
+from udfs._trio_thread.room import Room, nbytes_of
+
+MIB = 2**20
+
+
+class Result:
+    """A result that a test can count while it is alive."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+class Calls:
+    """A function that counts its calls and its results."""
+
+    def __init__(self, nbytes: int = 8) -> None:
+        self.made = 0
+        self.alive = WeakSet[Result]()
+        self._nbytes = nbytes
+
+    async def __call__(self, value: Any) -> Result:
+        self.made += 1
+        result = Result(self._nbytes)
+        self.alive.add(result)
+        await trio.lowlevel.checkpoint()
+        return result
+
+
+@pytest.mark.parametrize("mode", ["ordered", "unordered", "keyed"])
+def test_a_consumer_that_stalls_has_a_buffer_and_a_chunk_of_calls_ahead(
+    rows: Any, settings: Any, settled: Any, mode: str
+) -> None:
+    calls = Calls()
+    batch = rows(range(400))
+    for row in batch:
+        row.key = row.index
+    with closing(enrich(iter([batch]), settings(calls, mode=mode, capacity=5, buffer=20))) as chunks:
+        out = len(next(chunks))
+        settled()
+        assert calls.made == 40  # the chunk is not written yet: it counts
+        out += len(next(chunks))
+        settled()
+        assert 40 < calls.made <= 40 + out
+        assert out + sum(map(len, chunks)) == 400
+
+
+def test_results_are_alive_only_within_the_buffer_and_a_chunk(rows: Any, settings: Any) -> None:
+    calls, most = Calls(), 0
+    for chunk in enrich(iter([rows(range(300), n) for n in range(5)]), settings(calls, capacity=5, buffer=10)):
+        most = max(most, len(calls.alive))
+        del chunk
+    assert calls.made == 1_500
+    assert most <= 20
+    assert not calls.alive
+
+
+def test_a_straggler_holds_back_a_buffer_of_results(rows: Any, settings: Any, gate: Any, settled: Any) -> None:
+    straggler, calls = gate(), Calls()
+
+    async def call(value: int) -> Any:
+        if value == 0:
+            await straggler.wait()
+        return await calls(value)
+
+    seen: list[int] = []
+    with closing(enrich(iter([rows(range(200))]), settings(call, capacity=3, buffer=8))) as chunks:
+        reader = threading.Thread(target=lambda: seen.extend(len(chunk) for chunk in chunks))
+        reader.start()
+        straggler.wait_until_reached()
+        settled()
+        assert calls.made == 7  # the operator's own buffer
+        straggler.open()
+        reader.join(PATIENCE)
+    assert sum(seen) == 200
+
+
+def test_large_results_leave_less_room(rows: Any, settings: Any, settled: Any) -> None:
+    calls = Calls(nbytes=1_000)
+    made = settings(calls, capacity=5, buffer=1_000, buffer_bytes=50_000)
+    with closing(enrich(iter([rows(range(1_000))]), made)) as chunks:
+        next(chunks)
+        settled()
+        assert calls.made == 49  # fifty thousand bytes by the mean size, which has a byte for the row
+        for _ in chunks:
+            assert len(calls.alive) <= 50
+    assert calls.made == 1_000
+
+
+def test_as_many_rows_as_can_run_have_room_however_large_their_results_are(
+    rows: Any, settings: Any, gate: Any, settled: Any
+) -> None:
+    running = Calls(nbytes=MIB)
+    all_run = gate()
+
+    async def call(value: int) -> Any:
+        result = await running(value)
+        if value >= 100:
+            if running.made == 130:
+                all_run.open()
+            await all_run.wait()
+        return result
+
+    batches = iter([rows(range(100)), rows(range(100, 130), 1)])
+    made = settings(call, mode="unordered", capacity=30, buffer_bytes=1)
+    assert sum(map(len, enrich(batches, made))) == 130
+
+
+def test_few_rows_have_room_until_the_size_of_results_is_known(
+    rows: Any, settings: Any, gate: Any, settled: Any
+) -> None:
+    first, calls = gate(), Calls()
+
+    async def call(value: int) -> Any:
+        calls.made += 1
+        await first.wait()
+        return value
+
+    with closing(enrich(iter([rows(range(1_000))]), settings(call, capacity=20))) as chunks:
+        reader = threading.Thread(target=lambda: list(chunks))
+        reader.start()
+        first.wait_until_reached()
+        settled()
+        assert calls.made == 20
+        first.open()
+        reader.join(PATIENCE)
+    assert calls.made == 1_000
+
+
+def test_a_key_with_many_rows_at_the_start_does_not_hold_back_the_other_keys(
+    rows: Any, settings: Any, gate: Any, settled: Any
+) -> None:
+    """The first rows may all have one key. So in keyed mode the first ones are no fewer."""
+    hot, begun = gate(), list[int]()
+
+    async def call(value: int) -> int:
+        begun.append(value)
+        if value == 0:
+            await hot.wait()
+        return value
+
+    batch = rows(range(200))
+    for row in batch:
+        row.key = 0 if row.index < 100 else row.index
+    with closing(enrich(iter([batch]), settings(call, mode="keyed", capacity=10))) as chunks:
+        reader = threading.Thread(target=lambda: list(chunks))
+        reader.start()
+        hot.wait_until_reached()
+        settled()
+        assert sorted(begun) == [0, *range(100, 200)]
+        hot.open()
+        reader.join(PATIENCE)
+
+
+def test_rows_without_a_call_count_among_the_first(rows: Any, settings: Any) -> None:
+    calls = Calls()
+    batches = iter([rows([None] * 500), rows(range(500), 1)])
+    assert sum(map(len, enrich(batches, settings(calls, capacity=20, skip_nulls=True)))) == 1_000
+
+
+def test_failures_count_among_the_first(rows: Any, settings: Any) -> None:
+    async def fail(value: int) -> Any:
+        raise ValueError(value)
+
+    assert sum(map(len, enrich(iter([rows(range(500))]), settings(fail, capacity=20, on_error="null")))) == 500
+
+
+def test_groups_have_room_for_a_group_in_each_slot(rows: Any, settings: Any, settled: Any) -> None:
+    sizes: list[int] = []
+
+    async def call(values: list[int]) -> list[int]:
+        sizes.append(len(values))
+        await trio.lowlevel.checkpoint()
+        return values
+
+    made = settings(call, mode="unordered", capacity=4, group=10, buffer_bytes=1)
+    assert sum(map(len, enrich(iter([rows(range(1_000))]), made))) == 1_000
+    assert sizes == [10] * 100
+
+
+def test_the_next_batch_is_not_read_while_rows_wait_for_room(rows: Any, settings: Any) -> None:
+    """They wait for Spark's thread, which would wait for the input."""
+    calls = Calls(nbytes=1_000)
+    held = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(5):
+            held.append(number * 100 - out)
+            yield rows(range(100), number)
+
+    out = 0
+    for chunk in enrich(batches(), settings(calls, capacity=2, buffer=1_000, buffer_bytes=5_000)):
+        out += len(chunk)
+    assert out == 500
+    assert max(held) <= 5
+
+
+class Marked(float):
+    """A number that keeps a mark alive."""
+
+    mark: Result
+
+
+def test_a_conversion_holds_no_results_while_it_waits(settings: Any) -> None:
+    alive, most = WeakSet[Result](), 0
+
+    async def call(value: int) -> Any:
+        nonlocal most
+        most = max(most, len(alive))
+        result = Marked(value)
+        result.mark = Result(8)
+        alive.add(result.mark)
+        return result
+
+    added = T.StructType([T.StructField("temp", T.DoubleType())])
+    enrichment = Enrichment(settings(call, capacity=2, buffer=4), added, "UTC", inputs=(0,))
+    batches = [pa.RecordBatch.from_pydict({"n": pa.array(range(200), pa.int64())})] * 2
+    assert sum(each.num_rows for each in RowConversion(enrichment).run(iter(batches))) == 400
+    assert most <= 8
+
+
+def test_the_room_is_asked_again_if_spark_writes_at_the_instant_at_which_the_source_begins_to_wait(
+    settings: Any,
+) -> None:
+    made = settings(Calls(), capacity=1, buffer=1)
+
+    class Written(Room):
+        """Spark's thread writes after the first look, and before it can see that the source waits."""
+
+        looks = 0
+
+        def _has_room(self) -> bool:
+            self.looks += 1
+            if self.looks == 2:
+                self.written += 2
+            return super()._has_room()
+
+    async def main() -> None:
+        room = Written(made)
+        room.taken = 2
+        with trio.fail_after(PATIENCE):
+            await room.wait()
+        assert not room.is_full
+
+    trio.run(main)
+
+
+# Sizes
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+
+
+@dataclass
+class Weather:
+    temp: float
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("value", "nbytes"),
+    [
+        (None, 8),
+        (1.5, 8),
+        ("x" * 100, 100),
+        (b"x" * 100, 100),
+        ({"a": "xx", "b": 1}, 10),
+        ([1.0] * 1_536, 8 * 1_536),
+        ([], 0),
+        (Answer(200, b"x" * 100), 108),
+        (Weather(1.0, "xxxx"), 12),
+        (np.zeros(10), 80),
+        (["xx", "xxxx"], 4),
+    ],
+    ids=repr,
+)
+def test_the_size_of_a_result_is_about_that_of_its_values(value: Any, nbytes: int) -> None:
+    assert nbytes_of(value) == nbytes
+
+
+def test_one_result_in_eight_is_measured_after_the_first_ones(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Any] = []
+    monkeypatch.setattr(udfs._trio_thread.room, "nbytes_of", lambda value: measured.append(value) or 99)
+    room = Room(settings(Calls()))
+    for number in range(1, 101):
+        room.end(number)
+    assert measured == [*range(1, 32), *range(32, 101, 8)]
+    assert room.mean_nbytes == pytest.approx(100.0, rel=0.05)

@@ -1,0 +1,113 @@
+"""Room: how many rows the operator of a task may have, so that `buffer` bounds results as well as calls.
+
+A row takes room from the instant at which the operator gets it until Spark's thread has written its result. The source
+of the operator is the only place where rows can wait: a call that waited for memory would use its timeout, and results
+that were not received would not be in a memo yet.
+
+The limit is `buffer` rows and one chunk, which may be on its way to Spark; and about `buffer_bytes` of results, by the
+mean size of those that have been measured. There is always room for as many rows as can run, because neither limit may
+lower the capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+import trio
+
+from .._sent.settings import Settings
+
+__all__ = ["CHUNK_ROWS", "Room", "nbytes_of"]
+
+# A chunk of results waits for at most so many rows, and so many bytes
+CHUNK_ROWS: Final = 512
+CHUNK_BYTES: Final = 8 * 1024 * 1024
+# The first results, each of which is measured; then one in eight is. The mean size is that of about as many
+SAMPLE: Final = 32
+EVERY: Final = 8
+# Results after which their mean size counts. Until then few rows get room
+FIRST_RESULTS: Final = 16
+
+
+class Room:
+    """Counts the rows of a task between the operator's source and Spark's thread. The loop's thread uses it.
+
+    Args:
+        settings: The settings of the UDF.
+
+    Attributes:
+        taken: The rows that have taken room so far. The source adds to it.
+        granted: How many may have taken room by now. Beyond, the source waits.
+        written: How many of them have left it. Only Spark's thread changes this attribute; `wake` follows.
+        ended: The rows with a result so far, or without a call.
+        mean_nbytes: The mean size of a result, in bytes; at least 1.
+        is_full: Whether the source waits for room. Spark's thread may read it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        options = settings.options
+        self.taken = self.granted = self.written = self.ended = 0
+        self.mean_nbytes = 1.0
+        self.is_full = False
+        self._nbytes = settings.buffer_bytes
+        self._rows = options.bound + min(CHUNK_ROWS, options.bound)
+        self._slots = options.capacity * (options.group or 1)
+        # In keyed mode the first rows may have one key, so that only one of them can run
+        self._first = self._rows if options.mode == "keyed" else min(self._rows, 2 * self._slots)
+        self._change = trio.Event()
+
+    async def wait(self) -> None:
+        """Wait until there is room for another row."""
+        while not self._has_room():
+            self._change = trio.Event()
+            self.is_full = True
+            if not self._has_room():  # looked at again: Spark's thread may not have seen that it should wake this task
+                await self._change.wait()
+            self.is_full = False
+
+    def wake(self) -> None:
+        """Look again whether there is room."""
+        self._change.set()
+
+    def end(self, result: Any) -> None:
+        """A row has ended with this result; None without one."""
+        self.ended += 1
+        if self.ended < SAMPLE or not self.ended % EVERY:
+            self.mean_nbytes += (1 + nbytes_of(result) - self.mean_nbytes) / min(self.ended, SAMPLE)
+            if self.is_full:
+                self._change.set()
+
+    @property
+    def size(self) -> int:
+        """How many rows have room at once, as far as is known now. Any thread may read it."""
+        is_measured = self.ended >= min(FIRST_RESULTS, self._slots)
+        rows = min(self._rows, int(self._nbytes / self.mean_nbytes)) if is_measured else self._first
+        return max(rows, self._slots)
+
+    @property
+    def chunk(self) -> int:
+        """How many rows a chunk of results waits for: at most half of those that have room and do not run."""
+        return max(1, min(CHUNK_ROWS, int(CHUNK_BYTES / self.mean_nbytes), (self.size - self._slots) // 2))
+
+    def _has_room(self) -> bool:
+        """Whether another row may take room. If so, as many as can run may do so, but no more: sizes may change."""
+        self.granted = min(self.written + self.size, self.taken + self._slots)
+        return self.taken < self.granted
+
+
+def nbytes_of(value: Any) -> int:
+    """About the size of a result, in bytes. Only the first item of a list is measured."""
+    if isinstance(value, str | bytes | bytearray):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(nbytes_of, value.values()))
+    if isinstance(value, list):
+        return len(value) * nbytes_of(value[0]) if value else 0
+    if isinstance(value, tuple):  # named tuples, too: the responses of HTTP columns are some
+        return sum(map(nbytes_of, value))
+    if is_dataclass(value):
+        return sum(nbytes_of(getattr(value, each.name)) for each in fields(value))
+    nbytes = getattr(value, "nbytes", 8)  # arrays
+    return nbytes if isinstance(nbytes, int) else 8
