@@ -48,6 +48,7 @@ def test_settings_can_be_pickled() -> None:
     [
         ({"open_timeout": 0}, "open_timeout must be above 0 seconds, got 0"),
         ({"open_timeout": math.nan}, "open_timeout must be above 0 seconds, got nan"),
+        ({"buffer_bytes": 0}, "buffer_bytes must be at least 1, got 0"),
         ({"capacity": 0}, "capacity must be at least 1, got 0"),
         ({"capacity": -3}, "capacity must be at least 1, got -3"),
         ({"capacity": 10, "buffer": 9}, "buffer must be at least the capacity, 10, got 9"),
