@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from typing import Any, Final, NamedTuple, TypeVar
 
 import httpx
@@ -16,10 +17,12 @@ from ._origin import Certificate, Verify
 from ._proxies import environment_proxies, proxy_mounts
 from ._transport import BoundedTransport, StackTransport
 
-__all__ = ["Pool", "check_options", "client", "completed_from"]
+__all__ = ["GivenCookies", "Pool", "check_options", "client", "completed_from", "jar_for"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+GivenCookies = dict[str, str] | list[tuple[str, str]] | CookieJar
 
 _TIMEOUT: Final = httpx.Timeout(None, connect=30.0)
 
@@ -45,6 +48,7 @@ def client(
     proxy: str | httpx.URL | httpx.Proxy | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     mounts: Mapping[str, httpx.AsyncBaseTransport | None] | None = None,
+    cookies: bool | GivenCookies | httpx.Cookies = False,
     **options: Any,
 ) -> httpx.AsyncClient:
     """Return an `httpx.AsyncClient` on a `StackTransport`: the client to open once per Python worker.
@@ -75,6 +79,10 @@ def client(
         transport: Sends the requests instead of a `StackTransport`, for example an `httpx.MockTransport` in a test. The
             options of `StackTransport` and the proxies of the environment do not apply to it.
         mounts: Transports for some URLs, by httpx's patterns: `{"https://example.org": httpx.MockTransport(...)}`.
+        cookies: False (the default): the cookies of responses are not stored, because all rows share the client, and
+            one row's session would be sent with the requests of others. Send a fixed cookie as a `Cookie` header.
+            True: they are stored and sent again, as by httpx. Anything else that httpx accepts, such as a mapping:
+            the same, beginning with these cookies.
         options: Any other option of `httpx.AsyncClient`: `base_url`, `headers`, `auth` and so on.
 
     Returns:
@@ -103,6 +111,7 @@ def client(
         mounts={p: None if each is None else BoundedTransport(each, limit) for p, each in mounted.items()},
         trust_env=trust_env,
         timeout=timeout,
+        cookies=jar_for(cookies),
         **options,
     )
     if "Accept-Encoding" not in httpx.Headers(options.get("headers")):
@@ -137,6 +146,20 @@ class Pool(NamedTuple):
         )
         made = stack_transport(**self._asdict()) if transport is None else transport
         return made, {**proxy_mounts(proxies, proxied), **(mounts or {})}
+
+
+class _StoresNothing(DefaultCookiePolicy):
+    """Refuses the cookies of every response. Those that the user sets are sent."""
+
+    def set_ok(self, cookie: Cookie, request: Any) -> bool:  # noqa: ARG002 - the parameters of the base class
+        return False
+
+
+def jar_for(cookies: Any) -> Any:
+    """Return the option `cookies` of httpx's or httpx2's client; None for a new jar of theirs, which stores cookies."""
+    if cookies is True:
+        return None
+    return CookieJar(_StoresNothing()) if cookies is None or cookies is False else cookies
 
 
 def completed_from(source: Any) -> Callable[[F], F]:

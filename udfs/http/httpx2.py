@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise ImportError("udfs.http.httpx2 needs httpx2: pip install 'trio-asyncio-io[httpx2]'") from error
 
-from ._client import Pool, check_options, completed_from
+from ._client import GivenCookies, Pool, check_options, completed_from, jar_for
 from ._client import client as _httpx_client
 from ._decoding import received_limit, too_large_text
 from ._origin import Certificate, Verify, origin_of_url
@@ -53,6 +53,7 @@ def client(
     proxy: str | httpx2.URL | httpx2.Proxy | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
     mounts: Mapping[str, httpx2.AsyncBaseTransport | None] | None = None,
+    cookies: bool | GivenCookies | httpx2.Cookies = False,
     **options: Any,
 ) -> httpx2.AsyncClient:
     """Return an `httpx2.AsyncClient` on a `StackTransport`, with the options of `udfs.http.client`."""
@@ -62,7 +63,14 @@ def client(
     if max_body_bytes is not None:
         transport = _BodyLimit(transport, max_body_bytes)
         mounted = {pattern: each and _BodyLimit(each, max_body_bytes) for pattern, each in mounted.items()}
-    return httpx2.AsyncClient(transport=transport, mounts=mounted, trust_env=trust_env, timeout=timeout, **options)
+    return httpx2.AsyncClient(
+        transport=transport,
+        mounts=mounted,
+        trust_env=trust_env,
+        timeout=timeout,
+        cookies=jar_for(cookies),
+        **options,
+    )
 
 
 def _with_parameters_of(

@@ -7,6 +7,7 @@ import pickle
 import zlib
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import httpx
@@ -168,7 +169,7 @@ async def outcome(http: httpx.AsyncClient, use: Use) -> Any:
 async def same(use: Use, **options: Any) -> Any:
     """Use both clients; assert that the outcomes and the bytes on the wire are equal, and return the outcome.
 
-    The timeout is given, because the default of `client` differs.
+    Timeout and cookies are given, because the defaults of `client` differ.
     """
     recorder = Recorder()
     options = {"timeout": 5.0, **options}
@@ -179,7 +180,7 @@ async def same(use: Use, **options: Any) -> Any:
             "trust_env": False,
             "verify": client_context(),
         }
-        for make in (httpx.AsyncClient, client):
+        for make in (httpx.AsyncClient, partial(client, cookies=True)):
             async with make(**given, **deepcopy(options)) as http:
                 await http.get("/", auth=None, cookies=None)  # `client` sends its first request in another way
                 recorder.requests = []

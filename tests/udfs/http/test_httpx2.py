@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -45,7 +46,7 @@ async def same(use: Use, **options: Any) -> Any:
             "timeout": 5.0,
             "verify": client_context(),
         }
-        for make in (httpx2.AsyncClient, client):
+        for make in (httpx2.AsyncClient, partial(client, cookies=True)):
             async with make(**given, **options) as http:
                 try:
                     outcomes.append(view(await use(http)))

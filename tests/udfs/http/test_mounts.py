@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import httpx
@@ -84,7 +85,7 @@ def answered(request: httpx.Request) -> httpx.Response:
 @pytest.mark.parametrize("path", ["/moved", "/coded", "/broken", "/echo"])
 async def test_the_outcome_of_a_mock_transport_is_the_same(path: str) -> None:
     outcomes = []
-    for make in (httpx.AsyncClient, client):
+    for make in (httpx.AsyncClient, partial(client, cookies=True)):
         async with make(
             transport=httpx.MockTransport(answered), base_url="http://mock", timeout=1.0, follow_redirects=True
         ) as http:

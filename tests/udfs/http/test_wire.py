@@ -29,7 +29,10 @@ from tests.udfs.http.serving import client_context
 from udfs.http import client
 from udfs.http.httpx2 import client as httpx2_client
 
-OURS: dict[ModuleType, Callable[..., Any]] = {httpx: client, httpx2: httpx2_client}
+OURS: dict[ModuleType, Callable[..., Any]] = {
+    httpx: partial(client, cookies=True),
+    httpx2: partial(httpx2_client, cookies=True),
+}
 
 SMUGGLED = b"\r\nGET /admin HTTP/1.1\r\nHost: h\r\n\r\n"
 
