@@ -52,6 +52,28 @@ _TRANSIENT_STATUSES = frozenset({408, 429, *range(500, 600)})
 
 _TOO_MANY_REQUESTS, _UNAVAILABLE = 429, 503
 
+# Codes of AWS with which its services throttle and report passing failures, often with status 400. botocore's standard
+# mode retries them
+_AWS_THROTTLED = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "LimitExceededException",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
+    }
+)
+_AWS_TRANSIENT = _AWS_THROTTLED | {"RequestTimeout", "RequestTimeoutException"}
+
 _ERRNOS = frozenset(
     {
         errno.EADDRNOTAVAIL,  # no free local port
@@ -258,11 +280,14 @@ def transient(error: BaseException) -> bool:
       asyncpg;
     * HTTP statuses 408, 429 and 5xx, read from `error.response` (`status_code`, `status`, or botocore's dict) or from
       the `status_code`, `status` or `code` of the error itself;
+    * AWS's codes for throttling and passing failures, such as `ThrottlingException`, in botocore's errors, whatever the
+      status; they are those that botocore's standard mode retries;
     * errors with a `retry_after` attribute that is not None;
     * exception groups whose exceptions are all transient.
 
-    All other errors are not: a `ValueError`, a status 401 or 404, an invalid certificate, your own exceptions. Any
-    other status from 400 to 499 is not transient even if the error is a `ConnectionError`.
+    All other errors are not: a `ValueError`, a status 401 or 404, your own exceptions. Any other status from 400 to 499
+    is not transient even if the error is a `ConnectionError`. Neither is a connection error whose cause is an invalid
+    certificate, an unknown host, or a server that does not speak TLS.
 
     Never raises, can be pickled, and imports none of these libraries.
 
@@ -336,11 +361,12 @@ class Reading:
 class _Leaf:
     """One exception of a group, or the only one."""
 
-    __slots__ = ("error", "requests", "status")
+    __slots__ = ("aws_code", "error", "requests", "status")
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
         self.requests = attribute_of(error, "retry_after") is not None
+        self.aws_code = _aws_code_of(error)
         self.status = status_of(error) if isinstance(error, Exception) else None
 
     def seconds(self) -> float | None:
@@ -352,15 +378,15 @@ class _Leaf:
         error = self.error
         if not isinstance(error, Exception):
             return False
-        if self.requests:
+        if self.requests or self.aws_code in _AWS_TRANSIENT:
             return True
         if self.status is not None:
             return self.status in _TRANSIENT_STATUSES
-        return (_is_timeout_or_connection_error(error) or _is_listed(error)) and not _is_bad_certificate(error)
+        return (_is_timeout_or_connection_error(error) or _is_listed(error)) and not _has_lasting_cause(error)
 
     def kind(self) -> str:
         """See `outcome_of`."""
-        if self.requests or self.status == _TOO_MANY_REQUESTS:
+        if self.requests or self.status == _TOO_MANY_REQUESTS or self.aws_code in _AWS_THROTTLED:
             return "throttled"
         if self.status == _UNAVAILABLE and self.seconds() is not None:
             return "throttled"
@@ -388,6 +414,14 @@ def _statuses_of(error: Exception) -> Iterator[Any]:
     yield attribute_of(error, "status_code")
     yield attribute_of(error, "status")
     yield attribute_of(error, "code")
+
+
+def _aws_code_of(error: BaseException) -> str | None:
+    """The code in an error of botocore, as AWS's service has sent it."""
+    response = attribute_of(error, "response")
+    details = response.get("Error") if isinstance(response, dict) else None
+    code = details.get("Code") if isinstance(details, dict) else None
+    return code if isinstance(code, str) else None
 
 
 def _is_timeout_or_connection_error(error: Exception) -> bool:
@@ -421,16 +455,26 @@ def _is_listed(error: Exception) -> bool:
     return False
 
 
-def _is_bad_certificate(error: BaseException) -> bool:
-    """Whether an invalid certificate is the error or one of its causes."""
-    return any(isinstance(each, ssl.SSLCertVerificationError) for each in chain_of(error))
+def _has_lasting_cause(error: BaseException) -> bool:
+    """Whether one of its causes is there at the next attempt, too."""
+    return any(map(_is_lasting, chain_of(error)))
+
+
+def _is_lasting(cause: BaseException) -> bool:
+    if isinstance(cause, socket.gaierror):
+        return cause.errno != socket.EAI_AGAIN
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return True
+    # A server that does not speak TLS. Only an error of OpenSSL has a reason
+    return isinstance(cause, ssl.SSLError) and attribute_of(cause, "reason") == "WRONG_VERSION_NUMBER"
 
 
 def outcome_of(error: Exception) -> Outcome:
     """The outcome of a call that raised this exception, for gates.
 
-    * "throttled": an exception with a `retry_after` attribute that is not None, a status 429, or a status 503 with a
-      `Retry-After` header. Its `retry_after` is what the function `retry_after` reads.
+    * "throttled": an exception with a `retry_after` attribute that is not None, a status 429, a status 503 with a
+      `Retry-After` header, or one of AWS's codes for throttling. Its `retry_after` is what the function `retry_after`
+      reads.
     * "overload": a status 408 or 5xx, a timeout, a connection error; see `transient`.
     * "error": everything else.
 

@@ -20,6 +20,7 @@ import redis.exceptions
 import trio
 
 from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, FixedDelay, transient
+from trio_asyncio_io._errors import outcome_of
 
 REQUEST = httpx.Request("GET", "http://service/")
 
@@ -81,6 +82,8 @@ def test_timeouts_are_transient(error: Exception) -> None:
         httpx.ReadError("reset"),
         httpx.WriteError("reset"),
         httpx.CloseError("reset"),
+        caused(httpx.ConnectError("failed"), socket.gaierror(socket.EAI_AGAIN, "Temporary failure")),
+        caused(httpx.ConnectError("failed"), ssl.SSLError(1, "internal error")),
         httpx.RemoteProtocolError("closed early"),
         redis.exceptions.ConnectionError("gone"),
         redis.exceptions.TimeoutError("late"),
@@ -137,6 +140,37 @@ def test_the_status_is_read_from_the_exceptions_of_all_libraries(attributes: Any
     assert not transient(RefusedError(**attributes(404)))
 
 
+def aws_error(code: object, status: int) -> Exception:
+    """An error as botocore raises it; see its `ClientError`."""
+    metadata = {"HTTPStatusCode": status, "HTTPHeaders": {}}
+    return RefusedError(response={"Error": {"Code": code, "Message": "slow down"}, "ResponseMetadata": metadata})
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "outcome"),
+    [
+        ("ThrottlingException", 400, "throttled"),
+        ("ProvisionedThroughputExceededException", 400, "throttled"),
+        ("TooManyRequestsException", 400, "throttled"),
+        ("RequestLimitExceeded", 503, "throttled"),
+        ("SlowDown", 503, "throttled"),
+        ("RequestTimeout", 400, "overload"),
+        ("InternalError", 500, "overload"),
+        ("ValidationException", 400, "error"),
+        ("AccessDenied", 403, "error"),
+        (["ThrottlingException"], 400, "error"),
+    ],
+)
+def test_the_codes_of_aws_decide_before_the_status(code: object, status: int, outcome: str) -> None:
+    assert transient(aws_error(code, status)) is (outcome != "error")
+    assert outcome_of(aws_error(code, status)).kind == outcome
+
+
+def test_a_throttling_code_outside_a_botocore_error_means_nothing() -> None:
+    assert not transient(RefusedError(response={"Error": "ThrottlingException"}))
+    assert not transient(RefusedError(code="ThrottlingException"))
+
+
 def test_the_status_of_a_urllib_error_decides_although_it_is_an_oserror() -> None:
     codes = [404, 503]
     errors = [urllib.error.HTTPError("http://service/", code, "refused", Message(), None) for code in codes]
@@ -170,6 +204,8 @@ def test_an_error_with_retry_after_is_transient(seconds: Any) -> None:
         ssl.SSLCertVerificationError(1, "certificate verify failed"),
         caused(httpx.ConnectError("failed"), ssl.SSLCertVerificationError(1, "certificate verify failed")),
         urllib.error.URLError(ssl.SSLCertVerificationError(1, "certificate verify failed")),
+        caused(httpx.ConnectError("failed"), socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
+        caused(of_package("openai", "APIConnectionError"), socket.gaierror(socket.EAI_NODATA, "No address")),
         urllib.error.URLError("unknown url type"),
         httpx.UnsupportedProtocol("ftp"),
         httpx.ProxyError("407"),

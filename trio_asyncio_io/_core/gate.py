@@ -43,9 +43,9 @@ class Outcome:
 
     Args:
         kind: "ok": it returned. "throttled": the service requests fewer calls, with a status 429, a status 503 with a
-            `Retry-After`, or an attribute `retry_after`. "overload": a timeout, a connection error, or a status 408 or
-            5xx. "error": the fault of this one element, such as a status 404. "cancelled": the operator stopped it, so
-            nothing is known.
+            `Retry-After`, an attribute `retry_after`, or a throttling code of AWS. "overload": a timeout, a connection
+            error, or a status 408 or 5xx. "error": the fault of this one element, such as a status 404. "cancelled":
+            the operator stopped it, so nothing is known.
         retry_after: The wait in seconds that the service requests of everybody, or None.
         error: The exception, or None.
     """
