@@ -92,6 +92,9 @@ _ERRNOS = frozenset(
     }
 )
 
+# What OpenSSL reports, by version, if a server does not speak TLS
+_NOT_TLS = frozenset({"RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
+
 # By name, because these packages need not be installed. The first class in the MRO that is listed decides.
 _HTTPX = {"TimeoutException": True, "NetworkError": True, "RemoteProtocolError": True}
 _OPENAI = {"APIConnectionError": True}
@@ -465,8 +468,7 @@ def _is_lasting(cause: BaseException) -> bool:
         return cause.errno != socket.EAI_AGAIN
     if isinstance(cause, ssl.SSLCertVerificationError):
         return True
-    # A server that does not speak TLS. Only an error of OpenSSL has a reason
-    return isinstance(cause, ssl.SSLError) and attribute_of(cause, "reason") == "WRONG_VERSION_NUMBER"
+    return isinstance(cause, ssl.SSLError) and attribute_of(cause, "reason") in _NOT_TLS
 
 
 def outcome_of(error: Exception) -> Outcome:

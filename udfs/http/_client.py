@@ -13,7 +13,7 @@ import httpx
 
 from ._decoding import ACCEPT_ENCODING
 from ._fast_client import FastClient
-from ._origin import Certificate, Verify
+from ._origin import Certificate, Verify, loaded
 from ._proxies import environment_proxies, proxy_mounts
 from ._transport import BoundedTransport, StackTransport
 
@@ -58,11 +58,12 @@ def client(
     **Cancellation** of a request closes its connection and no other.
 
     Args:
-        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`.
+        verify: True for certifi's authorities; the path of a file, or a directory, of other authorities' certificates,
+            such as those of a company; an `ssl.SSLContext`; or False for no verification.
         cert: A client certificate, as httpx takes it.
-        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read. With True, the proxies of the environment
-            (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx. `.netrc` is not read:
-            pass `auth=httpx.NetRCAuth()`.
+        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` replace certifi's authorities. With True, the proxies of
+            the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx. `.netrc`
+            is not read: pass `auth=httpx.NetRCAuth()`.
         max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
             httpx's pool timeout. None: no limit but the operator's capacity.
         max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
@@ -89,8 +90,8 @@ def client(
         A client. The caller closes it: `async with client() as http`, or `await http.aclose()`.
 
     Raises:
-        ValueError: A limit is out of its range; or the option is `limits`, `uds`, `http2` or `http1=False`, which this
-            client does not support.
+        ValueError: A limit is out of its range; no certificates can be loaded from `verify`; or the option is
+            `limits`, `uds`, `http2` or `http1=False`, which this client does not support.
         TypeError: httpx has no such option.
 
     Example:
@@ -136,15 +137,16 @@ class Pool(NamedTuple):
         """Return the transport of a client, and those for some URLs: the proxies, and then the given ones."""
         of_environment = environment_proxies() if self.trust_env and transport is None else {}
         proxies = of_environment if proxy is None else {"all://": proxy}
+        verify = loaded(self.verify)
         limits = library.Limits(
             max_connections=self.max_connections,
             max_keepalive_connections=self.max_idle,
             keepalive_expiry=self.keepalive_expiry,
         )
         proxied = partial(
-            library.AsyncHTTPTransport, verify=self.verify, cert=self.cert, trust_env=self.trust_env, limits=limits
+            library.AsyncHTTPTransport, verify=verify, cert=self.cert, trust_env=self.trust_env, limits=limits
         )
-        made = stack_transport(**self._asdict()) if transport is None else transport
+        made = stack_transport(**self._replace(verify=verify)._asdict()) if transport is None else transport
         return made, {**proxy_mounts(proxies, proxied), **(mounts or {})}
 
 

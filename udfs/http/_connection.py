@@ -167,4 +167,11 @@ class Connection:
             raise httpx.ReadTimeout(f"read timeout of {seconds} s")
         if failure is not None:
             raise httpx.ReadError(str(failure)) from failure
-        return self.parser.feed(data) if data else self.parser.feed_end(is_clean=self._stream.has_clean_end)
+        if data:
+            return self.parser.feed(data)
+        if not (self.parser.has_begun or self._was_idle or self.origin.is_secure):
+            raise httpx.RemoteProtocolError(
+                "Server disconnected without sending a response: "
+                "if the port is one for https://, write https:// in the URL"
+            )
+        return self.parser.feed_end(is_clean=self._stream.has_clean_end)

@@ -31,6 +31,13 @@ _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
 _FIRST_PAUSE = 0.5  # seconds; the pauses before the retries are 0, 0.5, 1, 2, ..., as httpcore's
 
+# Codes of OpenSSL for a certificate whose authority is not known, and for one that is for another host
+_UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
+_OTHER_HOST = frozenset({62, 64})
+
+# What OpenSSL reports, by version, if the first data is not TLS
+_NOT_TLS = frozenset({"RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
+
 # ValueError: a host or a name for TLS that is not valid; OverflowError: a port that is not
 _FAILURES = (OSError, ValueError, OverflowError, trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -105,7 +112,7 @@ class Dialler:
         except _FAILURES as error:
             self._close_stream()
             place = "" if self.uds is None else f"{self.uds}: "
-            raise httpx.ConnectError(place + _message(error)) from _root(error)
+            raise httpx.ConnectError(place + _message(error, self.origin)) from _root(error)
         self._close_stream()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
 
@@ -177,7 +184,39 @@ def _reasons(failed: BaseExceptionGroup[BaseException]) -> list[str]:
     return list(dict.fromkeys(os.strerror(getattr(each, "errno", None) or 0) for each in failed.exceptions))
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, origin: Origin) -> str:
+    """Return what failed, and what to do if the host, its certificate or the scheme is the reason."""
+    if isinstance(error, socket.gaierror):
+        return (
+            f"the host {origin.host.decode()} cannot be resolved ({error.strerror}): "
+            "check its spelling in the URL, and the name server of this machine"
+        )
+    if isinstance(error, ssl.SSLCertVerificationError):
+        name = origin.server_name or origin.host.decode()
+        problem = error.verify_message.rstrip(".")
+        return f"the certificate of {name} is not valid ({problem}): {_advice(error.verify_code)}"
+    if isinstance(error, ssl.SSLError):
+        if error.reason in _NOT_TLS:
+            return f"{origin.place} does not speak TLS: write http:// in the URL, or the port for https://"
+        return (
+            f"the TLS handshake with {origin.place} failed ({error}): "
+            "check which versions of TLS it supports, and whether it needs a client certificate (cert=)"
+        )
+    return _reason(error)
+
+
+def _advice(verify_code: int) -> str:
+    if verify_code in _UNKNOWN_AUTHORITY:
+        return (
+            "for an authority of your own, give the path of its certificate as verify=, or set SSL_CERT_FILE and "
+            "trust_env=True"
+        )
+    if verify_code in _OTHER_HOST:
+        return "check the host in the URL"
+    return "check the certificate, and the clock of this machine"
+
+
+def _reason(error: BaseException) -> str:
     """Return the text of the first error in the chain that has one, and why the addresses of a host failed."""
     if isinstance(error.__cause__, BaseExceptionGroup):
         return f"{error}: {', '.join(_reasons(error.__cause__))}"

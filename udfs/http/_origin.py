@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 import httpx
 
-__all__ = ["Certificate", "Origin", "SslContext", "Verify", "origin_of_url"]
+__all__ = ["Certificate", "Origin", "SslContext", "Verify", "loaded", "origin_of_url"]
 
 _PORTS: Final = {b"http": 80, b"ws": 80, b"https": 443, b"wss": 443}
 _SECURE: Final = (b"https", b"wss")
@@ -26,6 +28,12 @@ class Origin(NamedTuple):
     host: bytes
     port: int
     server_name: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Host and port, for messages."""
+        host = self.host.decode()
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     @property
     def is_secure(self) -> bool:
@@ -63,19 +71,41 @@ def origin_of_url(url: _URL, server_name: str | None = None) -> Origin:
     return Origin(scheme, host, _PORTS[scheme] if port is None else port, server_name)
 
 
-Verify = ssl.SSLContext | str | bool
+Verify = ssl.SSLContext | str | os.PathLike[str] | bool
 Certificate = str | tuple[str, str] | tuple[str, str, str]
 
 
+def loaded(verify: Verify) -> ssl.SSLContext | bool:
+    """Return `verify`, with a context in place of a path.
+
+    Raises:
+        TypeError, ValueError: It is not one of these, or no certificates can be loaded from the path.
+    """
+    rule = "verify must be True, False, the path of a file or directory of certificates, or an ssl.SSLContext"
+    if isinstance(verify, bool | ssl.SSLContext):
+        return verify
+    if not isinstance(verify, str | os.PathLike):
+        raise TypeError(f"{rule}, got {verify!r}")
+    path = os.fspath(verify)
+    try:
+        kind = "capath" if Path(path).is_dir() else "cafile"
+        return ssl.create_default_context(**{kind: path})
+    except OSError as error:
+        raise ValueError(f"{rule}, got {path!r}, which cannot be loaded: {error}") from error
+
+
 class SslContext:
-    """Makes an `ssl.SSLContext` when it is needed, once: this takes about 100 ms.
+    """Makes an `ssl.SSLContext` when it is needed, once: this takes about 100 ms. One of a path is made immediately.
 
     Args:
-        verify, cert, trust_env: As for `httpx.create_ssl_context`.
+        verify, cert, trust_env: As for `StackTransport`.
+
+    Raises:
+        TypeError, ValueError: As for `loaded`.
     """
 
     def __init__(self, verify: Verify, cert: Certificate | None, *, trust_env: bool) -> None:
-        self._verify = verify
+        self._verify = loaded(verify)
         self._cert = cert
         self._trust_env = trust_env
         self._made: ssl.SSLContext | None = None
@@ -90,5 +120,8 @@ class SslContext:
             try:
                 self._made = httpx.create_ssl_context(verify=self._verify, cert=self._cert, trust_env=self._trust_env)
             except OSError as error:
-                raise httpx.ConnectError(f"cannot load the certificates for TLS: {error}") from error
+                raise httpx.ConnectError(
+                    f"cannot load the certificates for TLS: {error}. "
+                    "Check cert=, and with trust_env=True SSL_CERT_FILE and SSL_CERT_DIR"
+                ) from error
         return self._made

@@ -17,6 +17,7 @@ MAX_HEAD_BYTES: Final = 100 * 1024
 
 _START: Final = b"HTTP/1."
 _END: Final = b"\r\n\r\n"
+_TLS_ALERT: Final = b"\x15\x03"  # the type and the version of a record (RFC 8446, section 5.1)
 _LINE_ENDS: Final = b"\r\n"
 _CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 # Plain numbers: a comparison with a member of `httpx.codes`, an enumeration, is much slower
@@ -183,6 +184,7 @@ class ResponseParser:
 
         Raises:
             httpx.RemoteProtocolError: The data is not HTTP, or not safe to accept.
+            httpx.LocalProtocolError: It is an alert of TLS, which the request did not use.
         """
         if not self.has_begun:
             self.has_begun = True
@@ -244,6 +246,8 @@ class ResponseParser:
     def _feed_head(self, data: bytes) -> bytes:
         """Parse the part of the data that belongs to the head; return the rest."""
         start = len(self._head)
+        if not start and data.startswith(_TLS_ALERT):
+            raise httpx.LocalProtocolError("the server speaks TLS: write https:// in the URL, or the port for http://")
         if not data.startswith(_START[start : start + len(data)]):
             raise httpx.RemoteProtocolError(f"the response does not begin with HTTP/1: {data[:_SHOWN]!r}")
         self._head += data

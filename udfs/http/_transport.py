@@ -37,9 +37,10 @@ class StackTransport(httpx.AsyncBaseTransport):
     **Cancellation** of a request closes its connection and no other.
 
     Args:
-        verify: True for certifi's authorities, False for no verification, or an `ssl.SSLContext`.
+        verify: True for certifi's authorities; the path of a file, or a directory, of other authorities' certificates,
+            such as those of a company; an `ssl.SSLContext`; or False for no verification.
         cert: A client certificate, as httpx takes it.
-        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` are read.
+        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` replace certifi's authorities.
         max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
             httpx's pool timeout. None: no limit but the operator's capacity.
         max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
@@ -52,7 +53,8 @@ class StackTransport(httpx.AsyncBaseTransport):
             raises a `HostRefusedError`.
 
     Raises:
-        ValueError: A limit is out of its range; or `uds` and `only_public` are both given.
+        ValueError: A limit is out of its range; no certificates can be loaded from `verify`; or `uds` and
+            `only_public` are both given.
     """
 
     def __init__(

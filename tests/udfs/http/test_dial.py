@@ -13,7 +13,8 @@ import pytest
 import trio
 
 from tests.udfs.http.serving import Peer, client_context, ok, refusing, server_context, serving
-from udfs.http import client
+from trio_asyncio_io import transient
+from udfs.http import StackTransport, client
 from udfs.http._dial import Dialler
 from udfs.http._origin import Origin
 
@@ -160,3 +161,33 @@ async def test_the_error_of_addresses_that_fail_differently_has_all_reasons(monk
         with pytest.raises(httpx.ConnectError, match=r"failed: Connection refused, No route to host$") as caught:
             await http.get("http://service.example/")
     assert caught.value.__cause__ is group
+
+
+class Unknown(Loopback):
+    """Resolves no host."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    async def getaddrinfo(self, host: bytes | None, port: Any, *_: Any, **__: Any) -> Any:
+        raise socket.gaierror(self._number, "Name or service not known")
+
+
+@pytest.mark.parametrize(
+    ("number", "is_transient"),
+    [(socket.EAI_NONAME, False), (socket.EAI_AGAIN, True)],
+    ids=["unknown", "no name server"],
+)
+@pytest.mark.parametrize("only_public", [False, True])
+async def test_a_host_that_cannot_be_resolved_is_named(number: int, is_transient: bool, only_public: bool) -> None:
+    trio.socket.set_custom_hostname_resolver(Unknown(number))
+    try:
+        async with client(transport=StackTransport(only_public=only_public)) as http:
+            with pytest.raises(
+                httpx.ConnectError, match=r"^the host servcie\.example cannot .* its spelling"
+            ) as caught:
+                await http.get("http://servcie.example/")
+    finally:
+        trio.socket.set_custom_hostname_resolver(None)
+    assert transient(caught.value) is is_transient

@@ -322,7 +322,7 @@ async def test_the_server_gets_an_alert_with_the_reason_for_a_refusal() -> None:
         alerts.append(str(caught.value.__cause__))
 
     async with listening(accept) as port, client() as http:
-        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(httpx.ConnectError, match="is not valid"):
             await http.get(f"https://127.0.0.1:{port}/")
         await trio.testing.wait_all_tasks_blocked()
     assert ["UNKNOWN_CA" in alert for alert in alerts] == [True]
@@ -357,7 +357,7 @@ async def test_a_connection_is_reused_only_for_its_verified_name() -> None:
         for path in ("/1", "/2"):
             assert (await http.get(path, extensions={"sni_hostname": "a.example"})).text == path
         for extensions in ({"sni_hostname": "b.example"}, {}):
-            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            with pytest.raises(httpx.ConnectError, match="is not valid"):
                 await http.get("/3", extensions=extensions)
         assert [peer.paths for peer in server.peers] == [["/1", "/2"], [], []]
 
