@@ -88,8 +88,9 @@ def loaded(verify: Verify) -> ssl.SSLContext | bool:
         raise TypeError(f"{rule}, got {verify!r}")
     path = os.fspath(verify)
     try:
-        kind = "capath" if Path(path).is_dir() else "cafile"
-        return ssl.create_default_context(**{kind: path})
+        if Path(path).is_dir():
+            return ssl.create_default_context(capath=path)
+        return ssl.create_default_context(cafile=path)
     except OSError as error:
         raise ValueError(f"{rule}, got {path!r}, which cannot be loaded: {error}") from error
 

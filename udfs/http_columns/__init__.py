@@ -13,7 +13,7 @@ message: string, attempts: int, seconds: double>>:
     it did not                  error has the reason; the other fields are null
     URL or method is null       the struct itself is null, and no request is sent
 
-A row never fails the job. For anything else (a certificate, another client, a body that is not text) write an
+A row never fails the job. For anything else (a client certificate, another client, a body that is not text) write an
 `AsyncFunction` around `udfs.http.client`.
 """
 
@@ -22,6 +22,7 @@ A row never fails the job. For anything else (a certificate, another client, a b
 #     _columns             http_get, http_request and register_http, on the driver
 #     _options             HttpOptions: checks the options, and makes the settings of the tasks
 #     _arrow               in a worker: requests from Arrow columns, structs from outcomes
+#     _headers             HeaderSource: headers of all rows, from a function
 #     _call                HttpCall: one request as an async function, with rate, cache and redirects
 #     _requests            HttpRequest: the request of one row; Hop: as it is sent to one origin; HostRule
 #     _outcome             HttpResponse, and the errors that retries and gates must see

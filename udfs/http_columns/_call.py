@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
 
-from trio_asyncio_io import AsyncFunction
+from trio_asyncio_io import AsyncFunction, transient
 from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.policies import cached, gated, single_flight
 
-from ..http import HostRefusedError, StackTransport
+from ..http import HostRefusedError, StackTransport, client
 from ..http._charset import charset_of, decode_text
-from ..http._exchange import WholeResponse
 from ..http._origin import Origin
+from ..http._proxies import environment_proxies
+from ._headers import HeaderSource
 from ._outcome import AttemptError, HttpResponse, RetryableConnectionError, RetryableError
-from ._requests import HostRule, HttpRequest
+from ._requests import Hop, HostRule, HttpRequest, TextPairs
 
 __all__ = ["HttpCall"]
 
@@ -41,7 +43,8 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     Runs where: opened once per worker process, with one client. Equal calls share it.
 
     Args:
-        headers: Sent with every request, unless the request has one of the same name.
+        headers: Sent with every request, unless the request has one of the same name. A source is called for each
+            attempt, after the wait for the rate.
         retry_statuses: The statuses that are retried.
         rate: Attempts that start per second, or None.
         cache: Seconds for which the response to a GET is cached, or None.
@@ -49,9 +52,10 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         follow_redirects: Whether redirects are followed.
         allowed_hosts: The hosts to which requests may be sent, redirects included; None for all.
         only_public: Whether only globally routable addresses are connected to.
+        verify, trust_env: As for `udfs.http.client`.
     """
 
-    headers: tuple[tuple[str, str], ...]
+    headers: TextPairs | HeaderSource = field(repr=False)
     retry_statuses: tuple[int, ...]
     rate: float | None
     cache: float | None
@@ -59,11 +63,23 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     follow_redirects: bool
     allowed_hosts: tuple[HostRule, ...] | None
     only_public: bool
+    verify: bool | str
+    trust_env: bool
 
     async def open(self) -> None:
-        """Open the transport, and put the rate and the cache around the exchange."""
-        self._transport = StackTransport(only_public=self.only_public)
+        """Open the transport, and put the rate and the cache around the exchange.
+
+        Raises:
+            ValueError: No certificates can be loaded from `verify` in this worker.
+        """
+        certificates: Any = {"verify": self.verify, "trust_env": self.trust_env}
+        self._transport = StackTransport(only_public=self.only_public, **certificates)
         self._exchanger = self._transport.exchanger
+        self._proxied = None
+        if self.trust_env and any(environment_proxies().values()):
+            self._proxied = client(max_body_bytes=self.max_body_bytes, **certificates)
+        if isinstance(self.headers, HeaderSource):
+            await self.headers.open()
         self._send: Any = self._exchange
         if self.rate is not None:
             self._send = gated(self._exchange, RateLimit(self.rate, burst=max(1, int(self.rate / 100))))
@@ -82,6 +98,10 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     async def close(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
+        if self._proxied is not None:
+            await self._proxied.aclose()
+        if isinstance(self.headers, HeaderSource):
+            await self.headers.close()
 
     async def invoke(self, request: HttpRequest) -> HttpResponse:
         """Return the response to one attempt.
@@ -93,14 +113,18 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
                 and `HostRefusedError`.
         """
         request.last = None
-        request.prepare(self.headers)
+        request.was_redirected = False
+        self._check_request(request)
         try:
             response: HttpResponse = await (self._send_get if request.is_plain_get else self._send)(request)
         except _TRANSIENT as error:
-            if not (request.is_idempotent or _was_never_sent(request, error)):
+            if not (transient(error) and (request.is_idempotent or _was_never_sent(request, error))):
                 raise
             request.last = RetryableConnectionError(None, error)
             raise request.last from error
+        except RetryableError as error:
+            request.last = error
+            raise
         request.last = self._trouble(request, response)
         if request.last is None:
             return response
@@ -122,19 +146,58 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         return is_refused and not request.was_redirected
 
     async def _exchange(self, request: HttpRequest) -> HttpResponse:
-        hop = request.prepared
-        assert hop is not None
+        hop = request.prepare(await self._common_headers())
         for _ in range(_MAX_REDIRECTS + 1):
             self._check_host(hop.target.origin)
-            connection = await self._exchanger.begin(hop.target.origin, hop.writer)
-            head = connection.parser.head
-            if not (self.follow_redirects and head.status in _REDIRECTS and b"location" in head.names):
-                whole = await self._exchanger.finish(connection, hop.writer, self.max_body_bytes)
-                return await _response(whole)
-            self._exchanger.release(connection)  # closes it if the body, which nobody reads, has not arrived
-            hop = hop.after(head.status, head.texts["location"])
-            request.was_redirected = True
+            outcome = await (self._send_direct(hop) if self._proxied is None else self._send_by_proxy(hop))
+            if isinstance(outcome, HttpResponse):
+                return outcome
+            hop, request.was_redirected = outcome, True
         raise httpx.TooManyRedirects(f"the request was redirected more than {_MAX_REDIRECTS} times")
+
+    async def _send_direct(self, hop: Hop) -> HttpResponse | Hop:
+        """Send a request, and return its response or the request that follows a redirect."""
+        connection = await self._exchanger.begin(hop.target.origin, hop.writer)
+        head = connection.parser.head
+        if self.follow_redirects and head.status in _REDIRECTS and b"location" in head.names:
+            self._exchanger.release(connection)  # closes it if the body, which nobody reads, has not arrived
+            return hop.after(head.status, head.texts["location"])
+        whole = await self._exchanger.finish(connection, hop.writer, self.max_body_bytes)
+        return await _response(head.status, head.texts, whole.content)
+
+    async def _send_by_proxy(self, hop: Hop) -> HttpResponse | Hop:
+        """The same by a client, which uses a proxy of the environment, or none, by the URL."""
+        assert self._proxied is not None
+        method, url, headers = hop.writer.method, hop.target.url, list(hop.headers)
+        async with self._proxied.stream(method, url, headers=headers, content=hop.body) as response:
+            texts = {name.lower(): value for name, value in response.headers.items()}
+            if self.follow_redirects and response.status_code in _REDIRECTS and "location" in texts:
+                return hop.after(response.status_code, texts["location"])
+            return await _response(response.status_code, texts, await response.aread())
+
+    async def _common_headers(self) -> TextPairs:
+        """Return the configured headers for an attempt.
+
+        Raises:
+            RetryableError: Their source has failed, and may not fail again.
+        """
+        if not isinstance(self.headers, HeaderSource):
+            return self.headers
+        try:
+            return await self.headers.current()
+        except Exception as error:
+            if not transient(error):
+                raise
+            raise RetryableError(None, error) from error
+
+    def _check_request(self, request: HttpRequest) -> None:
+        """Check what can be checked before the wait for a rate."""
+        request.prepare(() if isinstance(self.headers, HeaderSource) else self.headers)
+        if self.allowed_hosts is not None and request.names_host:
+            raise HostRefusedError(
+                "a row's own Host header could reach a host that is not allowed: "
+                "leave it out where allowed_hosts is set, or give it for all rows"
+            )
 
     def _check_host(self, origin: Origin) -> None:
         if self.allowed_hosts is not None and not any(rule.allows(origin) for rule in self.allowed_hosts):
@@ -142,10 +205,8 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
             raise HostRefusedError(f"requests to {place} are not allowed: change the URL, or add it to allowed_hosts")
 
 
-async def _response(whole: WholeResponse) -> HttpResponse:
-    headers = whole.head.texts
-    text = await decode_text(whole.content, charset_of(headers.get("content-type")))
-    return HttpResponse(whole.head.status, headers, text)
+async def _response(status: int, headers: Mapping[str, str], content: bytes) -> HttpResponse:
+    return HttpResponse(status, headers, await decode_text(content, charset_of(headers.get("content-type"))))
 
 
 def _was_never_sent(request: HttpRequest, error: Exception) -> bool:

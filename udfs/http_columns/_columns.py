@@ -16,6 +16,7 @@ from .._plan.session import active_session
 from .._plan.worker_python import use_the_drivers_python
 from .._sent.settings import Settings
 from ._arrow import RESPONSE_TYPE, HttpConversion
+from ._headers import CommonHeaders, is_function
 from ._options import HttpArguments, HttpOptions
 
 __all__ = ["http_get", "http_request", "register_http"]
@@ -29,7 +30,7 @@ _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "
 def http_request(
     method: str | Any,
     url: ColumnOrName,
-    headers: Mapping[str, str] | ColumnOrName | None = None,
+    headers: CommonHeaders | ColumnOrName | None = None,
     body: ColumnOrName | None = None,
     **options: Unpack[HttpArguments],
 ) -> Any:
@@ -49,13 +50,16 @@ def http_request(
         * **Nulls**: a null URL or method gives a null struct. Null headers and a null body are left out, and so is a
           header whose value is null.
         * **Runs where**: in each task's Python worker. Columns with equal options share one client there, with its
-          connections, its cache and its gates, which keep what they have learnt. Rows do not share cookies, and proxies
-          of the environment are not used.
+          connections, its cache and its gates, which keep what they have learnt. Rows do not share cookies.
 
     Args:
         method: A method such as "POST", or a column of strings.
         url: A column of strings, or its name. A user and password in a URL are sent as Basic authentication.
-        headers: A mapping that is sent with every row; or a column of map<string, string>, or its name.
+        headers: A mapping that is sent with every row; a function without arguments, async or not, that returns one,
+            for tokens that expire; or a column of map<string, string>, or its name. The function is called in the
+            worker for each attempt, after the wait for `rate`. Redirects to the same origin have the same headers. An
+            `AsyncFunction`, such as a policy, is opened once per worker process. If the function fails with an error
+            that `trio_asyncio_io.transient` knows, the attempt is retried.
         body: A column of strings, sent as UTF-8, or of binary, or its name. None: no body.
         timeout: Seconds from the start of a row's first attempt to its result, all attempts and backoffs included, 0
             or more; 30 by default. `math.inf`: no limit.
@@ -90,10 +94,16 @@ def http_request(
             counts as the same origin if both ports are the default ones. False by default.
         allowed_hosts: The hosts to which requests may be sent, redirects included: "example.org" at any port,
             "example.org:8443", "https://example.org" for one origin, or "*.example.org" for the hosts below it. A
-            request to another host is an error. None (the default): all hosts.
+            request to another host is an error, and so is a row's own header `Host`. None (the default): all hosts.
         only_public: Whether only hosts whose addresses are globally routable may be connected to, redirects included.
             The address is checked when the connection is made, so a host cannot change it in between. Set it when the
-            URLs come from somebody who must not reach services inside the network. False by default.
+            URLs come from somebody who must not reach services inside the network. It does not fit `trust_env`. False
+            by default.
+        verify: True (the default) for certifi's authorities; the path, on the workers, of a file or a directory of
+            other authorities' certificates, such as those of a company; or False for no verification.
+        trust_env: Whether the environment of the workers applies, as with httpx: `SSL_CERT_FILE` and `SSL_CERT_DIR`
+            replace certifi's authorities, and `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name proxies.
+            False by default.
 
     Returns:
         A column of the struct that `udfs.http_columns` describes.
@@ -120,7 +130,7 @@ def http_request(
 
 @list_keywords(HttpArguments, http_request)
 def http_get(
-    url: ColumnOrName, headers: Mapping[str, str] | ColumnOrName | None = None, **options: Unpack[HttpArguments]
+    url: ColumnOrName, headers: CommonHeaders | ColumnOrName | None = None, **options: Unpack[HttpArguments]
 ) -> Any:
     """Return a column with the response to a GET request for each row.
 
@@ -147,7 +157,7 @@ def register_http(
     spark: Any,
     prefix: str = "http_",
     *,
-    headers: Mapping[str, str] | None = None,
+    headers: CommonHeaders | None = None,
     **options: Unpack[HttpArguments],
 ) -> None:
     """Register the SQL functions `http_get(url[, headers])` and `http_request(method, url[, headers[, body]])`.
@@ -156,7 +166,8 @@ def register_http(
         The options of `http_request`, and:
         spark: The session in which they are registered.
         prefix: The start of their names, in place of "http_". Register several prefixes for several sets of options.
-        headers: A mapping that is sent with every row. A row's own headers replace those of the same name.
+        headers: A mapping that is sent with every row, or a function that returns one. A row's own headers replace
+            those of the same name.
 
     Raises:
         TypeError, ValueError: An option or a header is out of its range, or the prefix cannot start the name of a
@@ -169,8 +180,6 @@ def register_http(
     check_keywords(register_http, options)
     if not f"{prefix}get".isidentifier():
         raise ValueError(f"prefix must be the beginning of a function's name, got {prefix!r}")
-    if headers is not None and not isinstance(headers, Mapping):
-        raise TypeError(f"headers must be a mapping of names to values, got a {type(headers).__name__}")
     settings = _settings(HttpOptions(headers, **options), spark)
     for kind in ("http_get", "http_request"):
         spark.udf.register(prefix + kind.removeprefix("http_"), _udf(kind, settings))
@@ -209,9 +218,10 @@ def _udf(kind: str, settings: Settings) -> _HttpUDF:
     return _HttpUDF(settings, RESPONSE_TYPE, kind=kind)
 
 
-def _split(headers: Any) -> tuple[Mapping[str, str] | None, Any]:
-    """Return the headers as a mapping for all rows and as a column; one of them is None."""
-    return (headers, None) if headers is None or isinstance(headers, Mapping) else (None, headers)
+def _split(headers: Any) -> tuple[CommonHeaders | None, Any]:
+    """Return the headers for all rows and the headers as a column; one of them is None."""
+    is_common = headers is None or isinstance(headers, Mapping) or is_function(headers)
+    return (headers, None) if is_common else (None, headers)
 
 
 def _checked(column: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import ssl
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from operator import attrgetter
 from typing import Any, Final, TypedDict, cast
@@ -17,8 +19,9 @@ from .._plan.arguments import UDFArguments, for_session, make_settings
 from .._sent.packed_function import dumped
 from .._sent.settings import Settings
 from ._call import HttpCall
+from ._headers import CommonHeaders, HeaderSource, checked, is_function
 from ._outcome import RetryableError
-from ._requests import HostRule, check_header
+from ._requests import HostRule, TextPairs
 
 __all__ = ["HttpArguments", "HttpOptions"]
 
@@ -47,6 +50,8 @@ class HttpArguments(TypedDict, total=False):
     follow_redirects: bool
     allowed_hosts: Iterable[str] | None
     only_public: bool
+    verify: bool | str | os.PathLike[str]
+    trust_env: bool
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class HttpOptions:
     """Checked options.
 
     Args:
-        headers: Sent with every request, or None.
+        headers: Sent with every request: a mapping, or a function that returns one; or None.
         timeout, capacity, ...: As for `http_request`.
 
     Raises:
@@ -62,7 +67,7 @@ class HttpOptions:
             of a header.
     """
 
-    headers: Mapping[str, str] | None = None
+    headers: CommonHeaders | None = field(default=None, repr=False)
     _: KW_ONLY
     timeout: float = 30.0
     capacity: int = 100
@@ -79,11 +84,12 @@ class HttpOptions:
     follow_redirects: bool = False
     allowed_hosts: Iterable[str] | None = None
     only_public: bool = False
+    verify: bool | str | os.PathLike[str] = True
+    trust_env: bool = False
     _settings: Settings = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, value in (self.headers or {}).items():
-            check_header(name, value)
+        object.__setattr__(self, "headers", _headers(self.headers))
         object.__setattr__(self, "retry_statuses", _statuses(self.retry_statuses))
         check_int("retries", self.retries, at_least=0)
         check_int("max_body_bytes", self.max_body_bytes, at_least=1, at_most=_MAX_BODY_BYTES)
@@ -92,9 +98,15 @@ class HttpOptions:
             check_number("rate", self.rate, legal, lambda number: 0 < number < math.inf, kind=kind)
         if self.cache is not None:
             check_number("cache", self.cache, "seconds above 0", lambda s: s > 0, kind="seconds as a number, or None")
-        for name in ("follow_redirects", "only_public"):
+        for name in ("follow_redirects", "only_public", "trust_env"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        object.__setattr__(self, "verify", _verify(self.verify))
+        if self.only_public and self.trust_env:
+            raise ValueError(
+                "only_public and trust_env do not fit together, because a proxy resolves the hosts itself: "
+                "leave one out, and give certificates as verify="
+            )
         object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
         if any(rate.weight is not None for rate in as_cluster_rates(self.cluster_rate)):
             raise ValueError("cluster_rate must have no weight in an HTTP column: omit weight=")
@@ -149,7 +161,7 @@ class HttpOptions:
 
     def _call(self) -> HttpCall:
         return HttpCall(
-            headers=tuple(sorted((self.headers or {}).items())),
+            headers=cast("TextPairs | HeaderSource", self.headers),
             retry_statuses=tuple(self.retry_statuses),
             rate=self.rate,
             cache=self.cache,
@@ -157,7 +169,28 @@ class HttpOptions:
             follow_redirects=self.follow_redirects,
             allowed_hosts=cast("tuple[HostRule, ...] | None", self.allowed_hosts),
             only_public=self.only_public,
+            verify=cast("bool | str", self.verify),
+            trust_env=self.trust_env,
         )
+
+
+def _headers(given: Any) -> TextPairs | HeaderSource:
+    if not is_function(given):
+        return checked(given or {})
+    dumped(given, "headers")
+    return HeaderSource(given)
+
+
+def _verify(given: Any) -> bool | str:
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return os.fspath(given)
+    advice = "" if not isinstance(given, ssl.SSLContext) else ", which cannot be sent to the workers: give a path"
+    raise TypeError(
+        "verify must be True, False or the path of a file or directory of certificates on the workers, got "
+        f"{given!r}{advice}"
+    )
 
 
 def _statuses(statuses: object) -> tuple[int, ...]:

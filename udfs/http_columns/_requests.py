@@ -17,9 +17,10 @@ from ..http._request import IDEMPOTENT, RequestWriter, render_head
 from ..http._url import plain_parts
 from ._outcome import AttemptError
 
-__all__ = ["Hop", "HostRule", "HttpRequest", "Target", "check_header"]
+__all__ = ["Hop", "HostRule", "HttpRequest", "Target", "TextPairs", "check_header"]
 
 TextHeaders = Iterable[tuple[str, str | None]]
+TextPairs = tuple[tuple[str, str], ...]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -60,13 +61,14 @@ class HttpRequest:
         was_redirected: Whether the attempt was redirected.
     """
 
-    __slots__ = ("_body", "_headers", "_target", "last", "method", "prepared", "url", "was_redirected")
+    __slots__ = ("_body", "_common", "_headers", "_target", "last", "method", "prepared", "url", "was_redirected")
 
     def __init__(self, method: str, url: str, headers: TextHeaders = (), body: Any = None) -> None:
         self.method = method.upper()
         self.url = url.strip()
         self._headers = tuple((name, value) for name, value in headers if value is not None)
         self._body: str | bytes | None = body
+        self._common: TextPairs | None = None
         self._target: Target | None = None
         self.last: AttemptError | None = None
         self.prepared: Hop | None = None
@@ -104,12 +106,17 @@ class HttpRequest:
         """Whether it may be sent twice: because of its method, or because the service recognizes its key."""
         return self.method in IDEMPOTENT or any(name.lower() == "idempotency-key" for name, _ in self._headers)
 
+    @property
+    def names_host(self) -> bool:
+        """Whether the row has a Host header of its own."""
+        return any(name.lower() == "host" for name, _ in self._headers)
+
     def cache_key(self) -> Hashable:
         """Return what distinguishes one plain GET from another."""
         return self.url, self._headers
 
-    def prepare(self, common: tuple[tuple[str, str], ...]) -> None:
-        """Prepare for an attempt.
+    def prepare(self, common: TextPairs) -> Hop:
+        """Return the request for an attempt. Equal headers give the same one.
 
         Args:
             common: The configured headers. The row's own replace those of the same name.
@@ -118,13 +125,14 @@ class HttpRequest:
             httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError: The request is not valid.
                 The message shows no secret.
         """
-        self.was_redirected = False
-        if self.prepared is not None:
-            return
+        if self.prepared is not None and common == self._common:
+            return self.prepared
         if not _TOKEN.fullmatch(self.method):
             raise ValueError("the method must be a word such as GET")
         body = self._body.encode() if isinstance(self._body, str) else self._body
         self.prepared = Hop.to(self.target, self.method, _merged(common, self._headers), body or b"")
+        self._common = common
+        return self.prepared
 
 
 class Target(NamedTuple):
@@ -304,7 +312,7 @@ def _parsed(url: str) -> httpx.URL:
 
 
 @lru_cache(_CACHED_HEADERS)
-def _merged(common: tuple[tuple[str, str], ...], own: tuple[tuple[str, str], ...]) -> Headers:
+def _merged(common: TextPairs, own: TextPairs) -> Headers:
     merged = {name.lower(): (name, value) for name, value in _DEFAULT_HEADERS}
     for name, value in (*common, *own):
         check_header(name, value)

@@ -83,6 +83,18 @@ async def test_a_request_to_a_host_that_is_not_allowed_is_an_error_without_a_con
         assert row["status"] == 200
 
 
+@pytest.mark.parametrize("name", ["Host", "hOsT"])
+async def test_a_row_cannot_name_another_host_in_a_header(name: str) -> None:
+    """The connection goes to the allowed host, and its server may send the request to the one in the header."""
+    async with serving(ok) as server:
+        row = await request("GET", server.url, {name: "inside.example"}, allowed_hosts=["127.0.0.1"])
+        refused(row, "Host header")
+        assert server.peers == []
+        row = await request("GET", server.url, None, headers={name: "front.example"}, allowed_hosts=["127.0.0.1"])
+        assert (row["status"], server.requests[0].headers["host"]) == (200, "front.example")
+        assert (await request("GET", server.url, {name: "other.example"}))["status"] == 200
+
+
 async def test_a_redirect_to_a_host_that_is_not_allowed_is_an_error_without_a_connection() -> None:
     async with (
         serving(ok) as inside,

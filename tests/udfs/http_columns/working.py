@@ -23,7 +23,7 @@ async def responding(*responses: Any) -> AsyncIterator[Server]:
         yield server
 
 
-def work(kind: str, headers: dict[str, str] | None = None, **options: Any) -> HttpConversion:
+def work(kind: str, headers: Any = None, **options: Any) -> HttpConversion:
     return HttpConversion(HttpOptions(headers, **{"timeout": PATIENCE, **options}).settings(), kind)
 
 
