@@ -29,6 +29,13 @@ _PATIENCE = 2.0  # seconds for each checked address of a host but the last
 # Networks of IPv6 whose addresses have an address of IPv4 at their end, to which a gateway translates them (RFC 6052)
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
+# Public addresses behind which a cloud's platform serves its own machines, without authentication
+_PLATFORMS = (
+    ipaddress.IPv4Network("168.63.129.16/32"),  # Azure: DNS, health probes and the agent of each machine
+    ipaddress.IPv4Network("161.26.0.0/16"),  # IBM Cloud: DNS, time and package mirrors
+    ipaddress.IPv4Network("166.8.0.0/14"),  # IBM Cloud: private endpoints of its services
+)
+
 _FIRST_PAUSE = 0.5  # seconds; the pauses before the retries are 0, 0.5, 1, 2, ..., as httpcore's
 
 # Codes of OpenSSL for a certificate whose authority is not known, and for one that is for another host
@@ -135,6 +142,8 @@ class Dialler:
 def is_public(address: str) -> bool:
     """Return whether an IP address is globally routable, and so is each address of IPv4 inside it.
 
+    The public addresses of a cloud's platform do not count, because only machines of the cloud reach them.
+
     Args:
         address: An address in the text form that the resolver returns, with or without a zone.
     """
@@ -145,6 +154,8 @@ def is_public(address: str) -> bool:
             return is_public(str(ipaddress.IPv4Address(inner)))
         if parsed.is_site_local or parsed.teredo:
             return False
+    elif any(parsed in network for network in _PLATFORMS):
+        return False
     return parsed.is_global and not (parsed.is_multicast or parsed.is_reserved)
 
 

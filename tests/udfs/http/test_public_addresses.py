@@ -19,7 +19,16 @@ PUBLIC, OTHER = "93.184.215.14", "8.8.8.8"
 
 
 @pytest.mark.parametrize(
-    "address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1"]
+    "address",
+    [
+        "8.8.8.8",
+        "168.63.129.17",
+        "166.12.0.1",
+        "2001:4860:4860::8888",
+        "::ffff:8.8.8.8",
+        "64:ff9b::808:808",
+        "2002:808:808::1",
+    ],
 )
 def test_a_globally_routable_address_is_public(address: str) -> None:
     assert is_public(address)
@@ -37,6 +46,10 @@ def test_a_globally_routable_address_is_public(address: str) -> None:
             "172.16.0.1",
             "192.168.1.1",
             "198.18.0.1",
+            "168.63.129.16",
+            "161.26.0.10",
+            "166.9.1.1",
+            "::ffff:168.63.129.16",
         ),
         *(
             "224.0.0.1",
