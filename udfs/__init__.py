@@ -15,7 +15,8 @@
 #     _memo                the files of a memo; without Spark
 #     _limits              one rate, or one budget, for all tasks of a cluster
 #     http                 an httpx client for Trio; imports neither Spark nor the operator
-#     _exceptions  _extras  _spark_version         exceptions of the user's code, missing packages, versions of Spark
+#     _exceptions  _extras  _spark_version  _urls  exceptions of the user's code, missing packages, versions of Spark,
+#                                                  URLs in messages
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -41,7 +41,7 @@ else:
     F_co = TypeVar("F_co", bound=AnyFunction, covariant=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AsyncPandasUDF(Generic[F_co]):
     """A column UDF with an async function, as `async_pandas_udf` returns it.
 
@@ -74,6 +74,10 @@ class AsyncPandasUDF(Generic[F_co]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, function=state["settings"].function.unpack())
+
+    def __repr__(self) -> str:
+        kind = self.declared if isinstance(self.declared, str) else self.declared.simpleString()
+        return f"<async_pandas_udf {self.__name__} -> {kind}>"
 
     def __call__(self, *columns: Column | str) -> Column:
         """The column of results.

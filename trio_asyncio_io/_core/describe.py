@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import partial
 from math import floor, inf, log10
 from typing import Any
 
@@ -46,6 +47,8 @@ def _start_of_repr(value: Any, limit: int) -> str:
     if kind in _BRACKETS and value:
         opening, closing = _BRACKETS[kind] if kind is not tuple or len(value) > 1 else ("(", ",)")
         return opening + _joined(_items(value, limit - 1), limit) + closing
+    if kind is partial:  # its arguments may be secrets
+        return f"partial({_start_of_repr(value.func, limit - 1)})"
     names = _field_names(value)
     if names is not None:
         parts = (f"{name}={_start_of_repr(getattr(value, name), limit - 1)}" for name in names)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
-from urllib.parse import urlsplit
 
 from trio_asyncio_io.embedding import check_number
+
+from .._urls import without_user
 
 __all__ = ["SOURCE_AWAY", "ClusterBudget", "ClusterRate", "Leased", "TaskShare", "TokenAddress", "as_cluster_rates"]
 
@@ -77,12 +78,12 @@ class ClusterRate:
         _check_source(self, "share", "lease")
         if self.weight is not None and self.by != "share":
             raise ValueError(
-                f'weight needs by="share", got by={_without_password(self.by)!r}: omit by=, or lease a rate of calls'
+                f'weight needs by="share", got by={without_user(self.by)!r}: omit by=, or lease a rate of calls'
             )
 
     def __repr__(self) -> str:
         port = "" if self.port is None else f", port={self.port}"
-        return f"ClusterRate({self.rate:g}, by={_without_password(self.by)!r}, name={self.name!r}{port})"
+        return f"ClusterRate({self.rate:g}, by={without_user(self.by)!r}, name={self.name!r}{port})"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -147,7 +148,7 @@ class ClusterBudget:
         self._check_path()
 
     def __repr__(self) -> str:
-        return f"ClusterBudget({self.amount:g}, by={_without_password(self.by)!r}, name={self.name!r})"
+        return f"ClusterBudget({self.amount:g}, by={without_user(self.by)!r}, name={self.name!r})"
 
     def _check_path(self) -> None:
         if self.path is not None and not isinstance(self.path, str | os.PathLike):
@@ -224,8 +225,7 @@ class Leased:
         """The source for people, without a password."""
         if self.driver is not None:
             return f"the driver at {self.driver.host}:{self.driver.port}"
-        url = urlsplit(self.limit.by)
-        return f"the Redis at {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        return f"the Redis at {without_user(self.limit.by)}"
 
     @property
     def advice(self) -> str:
@@ -261,16 +261,15 @@ def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
     return rates
 
 
-def _without_password(by: object) -> object:
-    """`by` as given, but without what follows a URL's scheme: it may be a password."""
-    return by.partition("://")[0] if isinstance(by, str) else by
+def _shown(by: object) -> object:
+    return without_user(by) if isinstance(by, str) else by
 
 
 def _check_source(given: ClusterRate | ClusterBudget, *ways: str) -> None:
     by: object = given.by
     if not (isinstance(by, str) and (by in ways or by.startswith(SCHEMES))):
         known = ", ".join(f'"{way}"' for way in ways)
-        raise ValueError(f'by must be {known} or a URL such as "redis://host:6379/0", got {_without_password(by)!r}')
+        raise ValueError(f'by must be {known} or a URL such as "redis://host:6379/0", got {_shown(by)!r}')
     if given.weight is not None and not callable(given.weight):
         raise TypeError(f"weight must be callable, got {given.weight!r}")
     _check_name(given.name)
@@ -286,8 +285,7 @@ def _check_port(port: Any, by: object) -> None:
         raise ValueError(f"port must be from 1 to {MAX_PORT}, got {port}")
     if by != "lease":
         raise ValueError(
-            f'port={port} needs by="lease", got by={_without_password(by)!r}: '
-            "leave it out (a URL has a port of its own)"
+            f'port={port} needs by="lease", got by={_shown(by)!r}: leave it out (a URL has a port of its own)'
         )
 
 

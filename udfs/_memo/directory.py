@@ -14,6 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs
 
+from .._urls import without_user
 from .answers import compute, contents_of, kind_of
 from .format import DamagedError, LogFile, ParquetFile, parquet
 from .location import file_system
@@ -118,6 +119,11 @@ class Directory:
         return None
 
     @property
+    def shown_path(self) -> str:
+        """Its path for messages, without a password."""
+        return without_user(self.path)
+
+    @property
     def can_append(self) -> bool:
         """Whether files can grow, as on a local or mounted file system. Objects cannot."""
         return isinstance(self._fs, fs.LocalFileSystem)
@@ -136,7 +142,7 @@ class Directory:
         try:
             self._fs.create_dir(self._root, recursive=True)
         except NotADirectoryError as error:
-            raise MemoError(f"the memo {self.path} is below a file: give the path of a directory") from error
+            raise MemoError(f"the memo {self.shown_path} is below a file: give the path of a directory") from error
         name = self.put_table(self.schema.empty_table(), range(0))
         try:
             self.files()
@@ -173,7 +179,7 @@ class Directory:
         opened = self._open(file, kept_bytes)
         if kind_of(opened.schema) != self.kind:
             raise MemoError(
-                f"the file {file.name} of the memo {self.path} belongs to another memo: remove it from here"
+                f"the file {file.name} of the memo {self.shown_path} belongs to another memo: remove it from here"
             )
         return opened
 
@@ -247,14 +253,14 @@ class Directory:
         except FileNotFoundError:  # Arrow also raises it if the directory is made while it looks
             return {}
         except NotADirectoryError as error:
-            raise MemoError(f"the memo {self.path} is a file: give the path of a directory") from error
+            raise MemoError(f"the memo {self.shown_path} is a file: give the path of a directory") from error
         return {info.base_name: info for info in infos}
 
     def _mismatch(self, found: dict[str, Any]) -> str:
         wanted = contents_of(self.schema)
         name = next((name for name in _REMEDIES if found.get(name) != wanted.get(name)), "format")
         return (
-            f"the memo {self.path} has {name} {found.get(name)!r}, and this query has {wanted.get(name)!r}: "
+            f"the memo {self.shown_path} has {name} {found.get(name)!r}, and this query has {wanted.get(name)!r}: "
             f"{_REMEDIES[name]}"
         )
 
@@ -276,12 +282,12 @@ class Directory:
             raise
         except DamagedError as error:
             raise MemoError(
-                f"the file {file.name} of the memo {self.path} cannot be read (damaged: {error}): remove it, "
+                f"the file {file.name} of the memo {self.shown_path} cannot be read (damaged: {error}): remove it, "
                 "and only its answers are called for again"
             ) from error
         except (OSError, pa.ArrowException) as error:
             raise MemoError(
-                f"the file {file.name} of the memo {self.path} cannot be read ({str(error).strip()}): check its "
+                f"the file {file.name} of the memo {self.shown_path} cannot be read ({str(error).strip()}): check its "
                 "permissions and the storage"
             ) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
+
+from .._urls import without_user
 
 __all__ = ["absolute", "file_system"]
 
@@ -31,8 +34,8 @@ def absolute(path: str) -> str:
         return path.rstrip("/")
     elif hadoop := _SCHEME_OF_HADOOP.match(path):
         raise ValueError(
-            f"memo must be a local path or a URI with {hadoop[1]}://, got {path!r}, which only Hadoop can write: use "
-            "the path where the file system is mounted, such as /dbfs/data"
+            f"memo must be a local path or a URI with {hadoop[1]}://, got {without_user(path)!r}, which only "
+            "Hadoop can write: use the path where the file system is mounted, such as /dbfs/data"
         )
     return str(Path(path).expanduser().absolute())
 
@@ -40,15 +43,16 @@ def absolute(path: str) -> str:
 def _path_of(uri: str) -> str:
     """The path of a `file:` URI (RFC 8089)."""
     _, host, path, *_ = urlsplit(uri)
+    host = host.rpartition("@")[2]  # a user could be a secret
     if host.lower() not in {"", "localhost"}:
         raise ValueError(
-            f"memo must be a path on this machine, got {uri!r} with the host {host!r}: write file:///{host}{path} if "
-            f"{host} is a directory, or mount the file system of that host"
+            f"memo must be a path on this machine, got {without_user(uri)!r} with the host {host!r}: "
+            f"write file:///{host}{path} if {host} is a directory, or mount the file system of that host"
         )
     if not path.startswith("/") or "?" in uri or "#" in uri:
         raise ValueError(
-            f"memo must be a path or a URI such as file:///data/my%20memo, got {uri!r}: begin the path of a file: URI "
-            "with /, and write ? as %3F and # as %23"
+            f"memo must be a path or a URI such as file:///data/my%20memo, got {without_user(uri)!r}: "
+            "begin the path of a file: URI with /, and write ? as %3F and # as %23"
         )
     return os.fsdecode(unquote_to_bytes(path))
 
@@ -64,11 +68,10 @@ def file_system(path: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), path
     if scheme[1] in {"s3a", "s3n"}:  # Hadoop's names
         path = "s3" + path.removeprefix(scheme[1])
-    try:
+    with suppress(pa.ArrowInvalid):  # the context of another error would show the URI, which may have a password
         found: tuple[Any, str] = fs.FileSystem.from_uri(path)
-    except pa.ArrowInvalid:
-        return _fsspec(path, scheme[1])
-    return found
+        return found
+    return _fsspec(path, scheme[1])
 
 
 def _fsspec(path: str, scheme: str) -> tuple[Any, str]:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
 from .._sent.settings import MemoTask, Settings
 from .._spark_thread.memo_rows import MemoRows, read_answers
 from .._spark_version import TimeType
+from .._urls import without_user
 from .row_plan import RowPlan
 from .schema import BY_BYTES
 from .session import task_slots
@@ -69,7 +70,7 @@ _COMPARABLE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Memo:
     """A directory of answers, so that a DataFrame operator calls its function once for each key.
 
@@ -129,6 +130,11 @@ class Memo:
         if name is not None and not (isinstance(name, str) and name):
             raise TypeError(f"name must be the name of a function, got {self.name!r}")
 
+    def __repr__(self) -> str:
+        options = ((each, getattr(self, each.name)) for each in fields(self)[1:])
+        given = "".join(f", {each.name}={value!r}" for each, value in options if value != each.default)
+        return f"Memo({without_user(self.path)!r}{given})"
+
     def compact(self) -> int:
         """Merge the files into few, and drop answers that are older than `max_age` or have a newer one.
 
@@ -161,7 +167,8 @@ class Memo:
         use_the_drivers_python(spark)
         directory = Directory.existing(self.path)
         if directory is None:
-            raise MemoError(f"there is no memo at {self.path}: check the path, or run a query with memo= first")
+            place = without_user(self.path)
+            raise MemoError(f"there is no memo at {place}: check the path, or run a query with memo= first")
         schema = directory.schema
         types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
         reading = partial(read_answers, self.path, schema, self._freshness())

@@ -8,7 +8,7 @@ import inspect
 import pickle
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from io import BytesIO
@@ -88,8 +88,8 @@ class PackedFunction:
 
     name: str
     digest: str
-    payload: bytes
-    broadcasts: Broadcasts = ()
+    payload: bytes = field(repr=False)  # may hold secrets, as the broadcast variables may
+    broadcasts: Broadcasts = field(default=(), repr=False)
 
     def unpack(self) -> Any:
         """A new instance of the function."""

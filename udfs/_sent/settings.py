@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
 import pyarrow as pa
@@ -141,7 +141,7 @@ class MemoTask:
         in_buckets: Whether the rows are sorted by bucket.
     """
 
-    path: str
+    path: str = field(repr=False)  # a URI may have a password
     schema: pa.Schema
     answer: DataType
     function: str

@@ -185,7 +185,7 @@ def register_http(
         spark.udf.register(prefix + kind.removeprefix("http_"), _udf(kind, settings))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _HttpUDF(AsyncPandasUDF):
     """An HTTP column, with the attributes that Spark reads from a UDF.
 
@@ -194,6 +194,9 @@ class _HttpUDF(AsyncPandasUDF):
     """
 
     kind: str = "http_get"
+
+    def __repr__(self) -> str:
+        return f"<HTTP column {self.kind}>"
 
     @property
     def __name__(self) -> str:
