@@ -201,7 +201,8 @@ class TaskOperator:
     def _next(self, bound: int) -> list[Row] | BaseException:
         """The next item from the loop. Raises `Empty` if none is ready and there is no reason to wait."""
         remaining = self._wait_limit.remaining()
-        has_enough = self._unfinished >= bound or self._nbytes >= BUFFER_BYTES or self._unfinished > self._room.size
+        unfinished = self._unfinished
+        has_enough = unfinished >= bound or self._nbytes >= BUFFER_BYTES or self._room.is_exceeded_by(unfinished)
         if has_enough and remaining != 0.0:
             try:
                 return self._outbox.get(timeout=remaining)

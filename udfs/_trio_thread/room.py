@@ -79,12 +79,22 @@ class Room:
             if self.is_full:
                 self._change.set()
 
+    def is_exceeded_by(self, rows: int) -> bool:
+        """Whether the results of so many rows are too large to be held at once. Any thread may ask.
+
+        False until their size is known: the first result may be that of a row which has not been read yet.
+        """
+        return self._is_measured and rows > self.size
+
     @property
     def size(self) -> int:
-        """How many rows have room at once, as far as is known now. Any thread may read it."""
-        is_measured = self.ended >= min(FIRST_RESULTS, self._slots)
-        rows = min(self._rows, int(self._nbytes / self.mean_nbytes)) if is_measured else self._first
+        """How many rows have room at once, as far as is known now."""
+        rows = min(self._rows, int(self._nbytes / self.mean_nbytes)) if self._is_measured else self._first
         return max(rows, self._slots)
+
+    @property
+    def _is_measured(self) -> bool:
+        return self.ended >= min(FIRST_RESULTS, self._slots)
 
     @property
     def chunk(self) -> int:

@@ -14,6 +14,7 @@ import pytest
 import trio
 
 import udfs._spark_thread.bridge
+import udfs._trio_thread.room
 from tests.support import PATIENCE
 from udfs._pyspark_worker import HangUpError, WorkerConnection
 from udfs._spark_thread.bridge import WaitLimit, enrich
@@ -177,7 +178,8 @@ def test_no_row_crosses_a_watermark(rows: Any, settings: Any) -> None:
 
 def test_watermarks_alone_make_no_chunk(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last watermark follows the end of the input, which may be long after the last row."""
-    monkeypatch.setattr(udfs._spark_thread.bridge, "CHUNK_ROWS", 1)
+    for module in (udfs._spark_thread.bridge, udfs._trio_thread.room):
+        monkeypatch.setattr(module, "CHUNK_ROWS", 1)
     chunks = enrich(iter([rows([1, 2], 0, [5, 50])]), settings(double, mode="unordered", delay=1))
     assert [len(chunk) for chunk in chunks] == [1, 1]
 
@@ -394,7 +396,8 @@ def test_the_source_is_closed_even_if_the_buffer_is_full(rows: Any, settings: An
 
 
 def test_chunks_are_not_larger_than_the_limit(rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udfs._spark_thread.bridge, "CHUNK_ROWS", 3)
+    for module in (udfs._spark_thread.bridge, udfs._trio_thread.room):
+        monkeypatch.setattr(module, "CHUNK_ROWS", 3)
     sizes = [len(chunk) for chunk in enrich(iter([rows(range(100))]), settings(double))]
     assert max(sizes) == 3
     assert sum(sizes) == 100

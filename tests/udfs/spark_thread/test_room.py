@@ -16,7 +16,7 @@ import trio
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 import udfs._trio_thread.room
-from tests.support import PATIENCE
+from tests.support import PATIENCE, wait_until
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread.bridge import enrich
 from udfs._spark_thread.conversion import RowConversion
@@ -202,18 +202,35 @@ def test_groups_have_room_for_a_group_in_each_slot(rows: Any, settings: Any, set
 def test_the_next_batch_is_not_read_while_rows_wait_for_room(rows: Any, settings: Any) -> None:
     """They wait for Spark's thread, which would wait for the input."""
     calls = Calls(nbytes=1_000)
-    held = []
+    held, out = [], 0
 
     def batches() -> Iterator[Any]:
         for number in range(5):
+            if number == 1:
+                wait_until(lambda: calls.made >= 3)  # two results are enough to know their size
             held.append(number * 100 - out)
             yield rows(range(100), number)
 
-    out = 0
     for chunk in enrich(batches(), settings(calls, capacity=2, buffer=1_000, buffer_bytes=5_000)):
         out += len(chunk)
     assert out == 500
-    assert max(held) <= 5
+    assert max(held[2:]) <= 4
+
+
+def test_batches_are_read_until_the_size_of_results_is_known(rows: Any, settings: Any) -> None:
+    """The first result may be that of a row in a later batch."""
+    last_has_begun = trio.Event()
+
+    async def call(value: int) -> int:
+        if value == 9:
+            last_has_begun.set()
+        if value % 2 == 0:
+            await last_has_begun.wait()
+        return value
+
+    batches = iter([rows([2 * number, 2 * number + 1], number) for number in range(5)])
+    made = settings(call, capacity=6)
+    assert [row.result for chunk in enrich(batches, made) for row in chunk] == list(range(10))
 
 
 class Marked(float):
