@@ -13,6 +13,8 @@ import trio
 from tests.interrupting import Interrupter, LineCounter, default_sigint
 from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay, Observer
+from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.policies import cached, gated, hedged, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 # An interrupt between a call and its `await` drops the coroutine, as it does in any code
@@ -172,6 +174,23 @@ def in_a_retried_function(interrupter: Interrupter) -> dict[str, Any]:
     }
 
 
+def in_a_function_in_policies(interrupter: Interrupter) -> dict[str, Any]:
+    inner = gated(hedged(interrupting(interrupter), after=1.0), RateLimit(10.0))
+    return {"function": cached(single_flight(inner), ttl=60.0)}
+
+
+def in_the_key_of_a_policy(interrupter: Interrupter) -> dict[str, Any]:
+    return {"function": cached(at_once, key=lambda value: interrupter.interrupt())}
+
+
+def in_is_negative(interrupter: Interrupter) -> dict[str, Any]:
+    return {"function": cached(at_once, negative_ttl=1.0, is_negative=lambda result: interrupter.interrupt())}
+
+
+def in_open_below_a_policy(interrupter: Interrupter) -> dict[str, Any]:
+    return {"function": cached(in_open(interrupter)["function"])}
+
+
 def in_the_source(interrupter: Interrupter) -> dict[str, Any]:
     def source() -> Iterator[int]:
         yield 1
@@ -248,6 +267,10 @@ def in_retry_after(interrupter: Interrupter) -> dict[str, Any]:
         in_the_function,
         in_a_function_that_returns_an_awaitable,
         in_a_retried_function,
+        in_a_function_in_policies,
+        in_the_key_of_a_policy,
+        in_is_negative,
+        in_open_below_a_policy,
         in_the_source,
         in_an_async_source,
         in_the_key,

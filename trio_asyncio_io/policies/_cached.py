@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import trio
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._calls import FromCache
 from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
@@ -53,6 +54,7 @@ class Lifetime:
         """Seconds for which a negative result is valid."""
         return self.ttl if self.negative_ttl is None else self.negative_ttl
 
+    @disable_ki_protection
     def seconds_for(self, result: Any) -> float:
         """Seconds for which this result is valid."""
         if self.negative_ttl is None or not self.is_negative(result):
@@ -132,6 +134,7 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         self._run_change = RunChange()
         self._has_instants = min(ttl, self._lifetime.negative_seconds) < math.inf
 
+    @enable_ki_protection
     async def invoke(self, *arguments: Any) -> R:
         """The cached result of this key, or that of a new call."""
         key = self.key_of(arguments)

@@ -64,6 +64,7 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         self._lines_of_keys: WeakKeyDictionary[KeyGates, trio.StrictFIFOLock] = WeakKeyDictionary()
         self._changed = ParkingLot()
 
+    @enable_ki_protection
     async def invoke(self, *arguments: Any) -> R:
         """The result of a call that starts when all gates admit it."""
         gates = self._enter()
@@ -143,7 +144,6 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         self._changed.unpark_all()
 
 
-@enable_ki_protection
 def _attempt(gates: Gates, keys: KeyGates | None, passage: Passage, weights: Weights) -> Admission | float | None:
     """Start the call. Returns the delay of the common gates instead if they do not admit it; None: its key's do not."""
     now = trio.current_time()

@@ -14,6 +14,7 @@ from math import inf
 from typing import Any, Final, TypeVar
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from .._calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
 from .._core.checks import check_int, check_number
@@ -99,6 +100,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
         self._throttled_until = -inf
         self._run_change = RunChange()
 
+    @enable_ki_protection
     async def invoke(self, *arguments: Any) -> R:
         """The result of the first call that returns."""
         if self._run_change.has_happened():
@@ -231,6 +233,7 @@ class Race:
         error, self._error = self._error, None  # no cycle of the exception and this object
         return error if self._has_first_failed else None
 
+    @enable_ki_protection
     async def _start_further_calls(self) -> None:
         for _ in range(self._extra):
             with trio.move_on_after(self._after):
@@ -248,6 +251,7 @@ class Race:
             self._error, self._has_first_failed = error, True
             self._fail(error)
 
+    @enable_ki_protection
     async def _run_extra(self, context: AbstractContextManager[object]) -> None:
         try:
             with context:

@@ -8,9 +8,11 @@ from decimal import Decimal
 from typing import Any, TypeAlias, TypeVar
 
 import trio
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._core.describe import describe
-from .._function import AsyncFunction, Wrapper, as_function, awaitable_from
+from .._function import AsyncFunction, Wrapper, as_function
+from .._tasks import awaited
 
 __all__ = ["Policy", "RunChange", "Wrapped", "distinct_key"]
 
@@ -24,6 +26,9 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
 
     Several operators may use one policy at the same time: the first one opens it, and the last one closes it. A policy
     is pickled as its function and options; its state is not pickled.
+
+    An `invoke` is protected from interrupts, so that no step of a policy is left half done. What it calls of the user's
+    is not: the inner function, by `_call`, and the key, by `key_of`.
 
     Args:
         function: An async callable or an `AsyncFunction`, of one or more arguments.
@@ -58,13 +63,14 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
     async def _open(self) -> None:
         """Open the policy for its first user."""
         if hasattr(self._inner, "open"):
-            await self._inner.open()
+            await awaited(self._inner.open)
 
     async def _close(self) -> None:
         """Close the policy after its last user."""
         if hasattr(self._inner, "close"):
-            await self._inner.close()
+            await awaited(self._inner.close)
 
+    @disable_ki_protection
     def key_of(self, arguments: tuple[Any, ...]) -> Hashable:
         """The key of a call. Keys of different types differ, such as 1, 1.0 and True.
 
@@ -82,8 +88,8 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
         return distinct_key(key)
 
     def _call(self, *arguments: Any) -> Any:
-        """The inner function's awaitable."""
-        return awaitable_from(self._inner.invoke, *arguments)
+        """The awaitable of a call of the inner function."""
+        return awaited(self._inner.invoke, *arguments)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.function)})"
@@ -107,6 +113,7 @@ class Users:
         self._lock = trio.Lock()
         self._run_change = RunChange()
 
+    @enable_ki_protection
     async def add(self, open_: Callable[[], Awaitable[None]]) -> None:
         """Add a user. Awaits `open_` for the first one."""
         async with self._lock_of_this_run():
@@ -114,6 +121,7 @@ class Users:
                 await open_()
             self._count += 1
 
+    @enable_ki_protection
     async def remove(self, close: Callable[[], Awaitable[None]]) -> None:
         """Remove a user. Awaits `close` after the last one.
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from .._calls import follow_creator
 from .._core.notes import set_on
@@ -149,6 +150,7 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
         self.shared = 0
         self._in_flight: dict[Hashable, SharedCall[R]] = {}
 
+    @enable_ki_protection
     async def invoke(self, *arguments: Any) -> R:
         """The outcome of the call in flight for this key, or of a new one."""
         key = self.key_of(arguments)

@@ -9,6 +9,7 @@ from inspect import isfunction
 from typing import Any, TypeVar
 
 import trio
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ..._codec import Codec, UnreadableError, check_codec, decoded, encoded
 from ..._core.checks import check_name, check_path
@@ -120,11 +121,12 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
         finally:
             await super()._close()
 
+    @enable_ki_protection
     async def invoke(self, *arguments: Any) -> R:
         """The result in the file, or that of a new call, which is then in the file."""
         if self._group_commit is None:
             raise RuntimeError(f"{self} is not open: an operator opens it; by hand, `await` its open() and close()")
-        key = stable_key(arguments if self._key is None else self._key(*arguments))
+        key = self._stable_key(arguments)
         found = await self._find(self._group_commit, key)
         if found is not None:
             self.hits += 1
@@ -137,6 +139,10 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
             with trio.CancelScope(shield=True):  # the call is paid for
                 await self._group_commit.submit(insert)
         return result
+
+    @disable_ki_protection
+    def _stable_key(self, arguments: tuple[Any, ...]) -> bytes:
+        return stable_key(arguments if self._key is None else self._key(*arguments))
 
     async def _find(self, group_commit: GroupCommit[Lookup | Insert, bytes | None], key: bytes) -> tuple[R] | None:
         payload = await group_commit.submit(Lookup(key))
