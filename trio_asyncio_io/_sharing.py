@@ -11,16 +11,17 @@ Two definitions of one name must be equal, even after a pickle: see `parts_of`.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
-from types import CellType
+from pickle import HIGHEST_PROTOCOL
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any, Generic, TypeVar, overload
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
@@ -45,7 +46,9 @@ class shared(Generic[R]):  # noqa: N801 - used like a function
 
     One name is one resource in a Trio run, and so in a Python worker of Spark, where it stays open for 45 s after its
     last task; see `lingering`. `shared` objects with one name must have the same `make`, such as copies by a pickle.
-    Another one is refused while the name is in use.
+    Another one is refused while the name is in use. Two `make` are the same if they have the same name and code, and
+    equal default values and values that they close over or are bound to. Those are compared by what a pickle would
+    store of them; one that cannot be pickled equals only itself. Global variables are not compared.
 
     Users that come while the resource is being opened wait for that one opening. If it fails, each of them gets the
     exception, and the next user tries again. Waiting counts towards the timeout of an element. To open it before the
@@ -137,6 +140,7 @@ class Resource:
         self._users = 0
         self._instance: Instance | None = None
         self._definition: shared[Any] | None = None
+        self._same: WeakSet[shared[Any]] = WeakSet()  # as `_definition`, so that none is compared twice
 
     def check(self, definition: shared[Any]) -> None:
         """Refuse another definition than that in use. A resource that only lingers is closed, and replaced.
@@ -145,14 +149,17 @@ class Resource:
             ValueError: It differs.
         """
         known = self._definition
-        is_same = known is None or known is definition or _parts(known) == _parts(definition)
+        is_same = known is None or definition in self._same or _parts(known) == _parts(definition)
         if self._users and not is_same:
             raise ValueError(
                 f"two different shared resources have the name {self._name!r}: {known} is in use, and {definition} was "
                 "given. Define it once and import it, or give them different names"
             )
-        if self._instance is not None and not is_same:
-            self._instance.end_after(0.0)
+        if not is_same:
+            self._same.clear()
+            if self._instance is not None:
+                self._instance.end_after(0.0)
+        self._same.add(definition)
         if not self._users:
             self._definition = definition
 
@@ -224,6 +231,7 @@ class Resource:
     def _forget(self) -> None:
         if not self._users:
             self._definition = None
+            self._same.clear()
             dict_of_run(_RESOURCES).pop(self._name, None)
 
 
@@ -480,16 +488,54 @@ async def _call(method: Callable[[], Any] | None) -> None:
         await result
 
 
-def parts_of(make: Any) -> Any:
-    """Something that is equal for copies of one function by a pickle: its name, code, and given texts and numbers.
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, set, frozenset})
 
-    Objects of other types are left out, because most of them cannot be compared after a pickle.
-    """
+
+def parts_of(make: Any) -> Any:
+    """Something that is equal for copies of one function by a pickle; see `shared`."""
+    return _parts_of_function(make, frozenset())
+
+
+def _parts_of_function(make: Any, above: frozenset[int]) -> Any:
     if isinstance(make, partial):
-        function, given = make.func, [*make.args, *make.keywords, *make.keywords.values()]
-    else:
-        cells = [cell for cell in getattr(make, "__closure__", None) or () if cell != CellType()]  # one may be empty
-        function, given = make, [*(getattr(make, "__defaults__", None) or ()), *(cell.cell_contents for cell in cells)]
-    named = function if hasattr(function, "__qualname__") else type(function)
-    plain = [(type(each), each) for each in given if isinstance(each, str | int | float)]
-    return type(make), named.__module__, named.__qualname__, getattr(function, "__code__", None), plain
+        return partial, _parts_of_values((make.func, make.args, make.keywords), above)
+    cells = [cell for cell in getattr(make, "__closure__", None) or () if cell != CellType()]  # one may be empty
+    given = [getattr(make, name, None) for name in ("__defaults__", "__kwdefaults__", "__self__")]
+    given += [cell.cell_contents for cell in cells]
+    named = make
+    if not hasattr(make, "__qualname__"):  # an object with a `__call__`
+        named = type(make)
+        given.append(make)
+    code = getattr(make, "__code__", None)
+    return type(make), named.__module__, named.__qualname__, code, _parts_of_values(given, above)
+
+
+def _parts_of_values(values: Iterable[Any], above: frozenset[int]) -> list[Any]:
+    return [_parts_of_value(each, above) for each in values]
+
+
+def _parts_of_value(value: Any, above: frozenset[int]) -> Any:
+    """Something that is equal for a value and its copies. `above`: the objects that it is a part of, by id."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, value
+    if id(value) in above:
+        return kind, None
+    above |= {id(value)}
+    if kind is tuple or kind is list:
+        return kind, _parts_of_values(value, above)
+    if kind is dict:
+        return kind, {(type(key), key): _parts_of_value(each, above) for key, each in value.items()}
+    if isinstance(value, type | FunctionType | MethodType | BuiltinFunctionType | partial):
+        return _parts_of_function(value, above)
+    return kind, _parts_of_object(value, above)
+
+
+def _parts_of_object(value: object, above: frozenset[int]) -> Any:
+    try:
+        stored = value.__reduce_ex__(HIGHEST_PROTOCOL)
+        if isinstance(stored, str):
+            return stored
+        return _parts_of_values((list(each) if isinstance(each, Iterator) else each for each in stored), above)
+    except Exception:  # noqa: BLE001 - it cannot be pickled: a `__reduce__` may raise anything
+        return id(value)

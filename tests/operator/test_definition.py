@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -32,6 +36,35 @@ def with_default(size: int) -> Callable[[], Any]:
     return make
 
 
+def with_keyword_default(size: Any) -> Callable[[], Any]:
+    def make(*, size: Any = size) -> Any:
+        return Client(size)
+
+    return make
+
+
+def with_inner(url: Any) -> Callable[[], Any]:
+    inner = with_url(url)
+    return lambda: [inner()]
+
+
+class Factory:
+    def __init__(self, url: Any) -> None:
+        self.url = url
+        self.itself = self
+
+    def __call__(self) -> Any:
+        return Client(self.url)
+
+
+class Unreadable:
+    def __reduce__(self) -> Any:
+        raise OSError
+
+
+LOCK = Lock()
+
+
 def with_global(host: str) -> Callable[[], Any]:
     namespace: dict[str, Any] = {"Client": Client, "HOST": host}
     exec("def make():\n    return Client(HOST)", namespace)  # as a function that was pickled by its value
@@ -48,7 +81,13 @@ def recursive() -> Callable[[], Any]:
 EQUAL: dict[str, Callable[[], Any]] = {
     "closure": lambda: with_url("a"),
     "closure with a dict": lambda: with_url({"a": [1, 2.0, None]}),
-    "closure with an object that cannot be compared": lambda: with_url(Client()),
+    "closure with an object whose class defines no equality": lambda: with_url(Client()),
+    "closure with an object that cannot be pickled": lambda: with_url(LOCK),
+    "closure with bytes in a tuple": lambda: with_url((b"a", {"b"}, Decimal(1), Path("a"))),
+    "closure with a function": lambda: with_inner((1, "a")),
+    "keyword default": lambda: with_keyword_default((1, 2)),
+    "object that refers to itself": lambda: Factory({"a": (1,)}),
+    "copy by a pickle": lambda: pickle.loads(pickle.dumps(partial(Factory("".join("ab")), ("ab", "ab")))),
     "default": lambda: with_default(3),
     "global": lambda: with_global("a"),
     "class": lambda: Client,
@@ -64,18 +103,62 @@ def test_two_definitions_from_the_same_parts_are_equal(make: Callable[[], Any]) 
     assert parts_of(make()) == parts_of(make())
 
 
+def test_the_order_of_a_dict_makes_no_difference() -> None:
+    assert parts_of(with_url({"a": 1, "b": 2})) == parts_of(with_url({"b": 2, "a": 1}))
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
         (with_url("a"), with_url("b")),
         (with_url(1), with_url(True)),
+        (with_url(("a", 1)), with_url(("a", 2))),
+        (with_url(["a"]), with_url(("a",))),
+        (with_url({"token": "a"}), with_url({"token": "b"})),
+        (with_url(b"a"), with_url(b"b")),
+        (with_url({1}), with_url({2})),
+        (with_url(None), with_url("")),
+        (with_url(Client("a")), with_url(Client("b"))),
+        (with_url({"client": [Client("a")]}), with_url({"client": [Client("b")]})),
+        (with_url(Lock()), with_url(Lock())),
+        (with_url(Unreadable()), with_url(Unreadable())),
+        (with_inner("a"), with_inner("b")),
+        (with_keyword_default("a"), with_keyword_default("b")),
+        (Client("a").connect, Client("b").connect),
+        (Factory("a"), Factory("b")),
+        (partial(Client, {"a": 1}), partial(Client, {"a": 2})),
+        (partial(with_url("a")), partial(with_url("b"))),
         (with_default(3), with_default(4)),
         (partial(Client, "a"), partial(Client, "b")),
         (Client, partial(Client)),
         (lambda: Client("a"), lambda: Client("b")),
         (with_url, with_default),
     ],
-    ids=["closure", "type", "default", "partial", "kind", "constant", "address"],
+    ids=[
+        "closure",
+        "type",
+        "tuple",
+        "list",
+        "dict",
+        "bytes",
+        "set",
+        "nothing",
+        "object",
+        "object in a list in a dict",
+        "lock",
+        "object whose pickling fails",
+        "function in a closure",
+        "keyword default",
+        "method",
+        "callable object",
+        "dict in a partial",
+        "function in a partial",
+        "default",
+        "partial",
+        "kind",
+        "constant",
+        "address",
+    ],
 )
 def test_definitions_with_a_different_part_differ(one: Any, other: Any) -> None:
     assert parts_of(one) != parts_of(other)

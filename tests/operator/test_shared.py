@@ -446,6 +446,19 @@ async def test_another_definition_is_refused_while_the_name_is_in_use() -> None:
     assert (one.steps, other.steps) == (ONCE, [])
 
 
+async def test_definitions_that_differ_in_a_dict_are_refused_and_copies_are_not() -> None:
+    def client(configuration: dict[str, str]) -> Any:
+        return shared("api", partial(dict, configuration))
+
+    async with client({"token": "a"}), pickle.loads(pickle.dumps(client({"token": "a"}))) as copy:
+        assert copy == {"token": "a"}
+        with pytest.raises(ValueError, match="two different shared resources have the name 'api'"):
+            async with client({"token": "b"}):
+                raise AssertionError
+    async with client({"token": "b"}) as other:
+        assert other == {"token": "b"}
+
+
 async def test_another_definition_replaces_one_that_only_lingers(autojump_clock: MockClock) -> None:
     one, other = Service(), Service()
     with lingering(100.0):
