@@ -47,7 +47,7 @@ starts. The state of all this is in `_core.ledger`, which has a method for each 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Hashable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack, overload
@@ -452,16 +452,26 @@ class Lifetime:
         """
         self._nursery.cancel_scope.cancel()
         outcome = await self._unwind(error)
-        on_unwound()
-        for close, name in ((self._close_function, "the function's close()"), (self._scope.end, "a shared resource")):
+        try:
+            on_unwound()
+        finally:
             try:
-                await close()
-            except Exception as close_error:  # noqa: BLE001 - the function may raise anything
-                _, raised = split(outcome, is_cancelled)
-                if raised is None:
-                    outcome = close_error
-                else:
-                    add_note(raised, f"{name} raised too: {describe(close_error, 200)}")
+                outcome = await self._closed(outcome, self._close_function, "the function's close()")
+            finally:  # Ctrl-C may come while the function closes
+                outcome = await self._closed(outcome, self._scope.end, "a shared resource")
+        return outcome
+
+    async def _closed(
+        self, outcome: BaseException | None, close: Callable[[], Awaitable[None]], name: str
+    ) -> BaseException | None:
+        """The exception that leaves the block, after this was closed, too."""
+        try:
+            await close()
+        except Exception as error:  # noqa: BLE001 - the function may raise anything
+            _, raised = split(outcome, is_cancelled)
+            if raised is None:
+                return error
+            add_note(raised, f"{name} raised too: {describe(error, 200)}")
         return outcome
 
     async def _unwind(self, error: BaseException | None) -> BaseException | None:

@@ -281,7 +281,7 @@ class Scope:
         """Leave everything, the latest first.
 
         Raises:
-            Exception: Closing a resource raised.
+            BaseException: Closing a resource raised, or an interrupt came.
         """
         self._has_ended = True
         errors: list[BaseException] = []
@@ -289,7 +289,7 @@ class Scope:
             thing, _ = self._used.popitem()
             try:
                 await thing.leave()
-            except Exception as error:  # noqa: BLE001 - a resource may raise anything
+            except BaseException as error:  # noqa: BLE001 - it is raised when the others are left, too
                 errors.append(error)
         if errors:
             reraise(combine(errors) or errors[0])

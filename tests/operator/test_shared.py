@@ -387,6 +387,42 @@ async def test_what_closing_raises_leaves_the_last_block(autojump_clock: MockClo
     assert any("a shared resource raised too: OSError('not flushed')" in note for note in caught.value.__notes__)
 
 
+@pytest.mark.parametrize("exit_", [KeyboardInterrupt, SystemExit])
+async def test_an_exit_in_close_of_the_function_still_closes_what_its_calls_use(exit_: type[BaseException]) -> None:
+    service = Service()
+    get = getter(shared("api", service.client))
+
+    class Exiting(AsyncFunction[float, float]):
+        async def invoke(self, value: float) -> float:
+            return float(await get(value))
+
+        async def close(self) -> None:
+            raise exit_("close")
+
+    with pytest.raises(exit_, match=r"^close$"):
+        await operate(Exiting(), 0.0)
+    assert service.steps == ONCE
+
+
+async def test_an_exit_while_a_resource_closes_still_closes_the_others() -> None:
+    service = Service()
+
+    @asynccontextmanager
+    async def exiting() -> AsyncIterator[int]:
+        yield 1
+        raise SystemExit(3)
+
+    api = shared("api", service.client)
+
+    async def use(value: float) -> float:
+        async with api, shared("exiting", exiting):
+            return value
+
+    with pytest.raises(SystemExit, match=r"^3$"):
+        await operate(use, 1.0)
+    assert service.steps == ONCE
+
+
 async def test_closing_is_limited_to_30_seconds(autojump_clock: MockClock) -> None:
     @asynccontextmanager
     async def slow() -> AsyncIterator[int]:
