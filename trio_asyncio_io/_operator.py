@@ -356,6 +356,7 @@ class Parts(Generic[R]):
         self._nursery = nursery
         register_operator(nursery, self.ledger, self._on_failure)
         self._consumers.open()
+        self.output.dead_letters.open(nursery)
         self._workers.open(nursery)
         nursery.start_soon(self._emit, name="trio_asyncio_io emitter")
         if self.ledger.backlog:

@@ -30,6 +30,9 @@ CHUNKS_PER_PASS = 100
 # With more entries that the consumer has not received, a chunk of the task costs less than single outputs
 LEAVING_AT_ONCE = 2
 
+# A full buffer of dead letters stops the operator. If none has been received then for this time, none will be
+SECONDS_UNREAD = 5.0
+
 CLOSED = "the operator's block has been left, or the channel was closed: receive before that"
 
 
@@ -233,6 +236,10 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self.close()
         await trio.lowlevel.checkpoint()
 
+    def open(self, nursery: trio.Nursery) -> None:
+        """For the operator: let the nursery own the task that warns."""
+        self._nursery = nursery
+
     def send(self, entry: Entry, dead_letter: DeadLetter) -> None:
         """For the emitter: send a dead letter. Warns when unread dead letters fill the buffer."""
         try:
@@ -240,13 +247,18 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         except trio.BrokenResourceError:
             self._release(entry)
             return
-        bound = self._ledger.bound
         is_unread = self._ledger.counts_dead_letters and not self._was_read
-        if is_unread and self._send.statistics().current_buffer_used == bound:
+        if is_unread and self._send.statistics().current_buffer_used == self._ledger.bound:
+            self._nursery.start_soon(self._warn_if_unread, name="trio_asyncio_io dead letters")
+
+    async def _warn_if_unread(self) -> None:
+        await trio.sleep(SECONDS_UNREAD)  # the task that receives them may not have run yet
+        if not (self._was_read or (self._ledger.input_ended and self._ledger.is_drained())):
             _log.warning(
-                "%d dead letters fill the buffer and none has been received: iterate over `dead_letters` in a task "
-                "beside the results, or close it if you do not want them",
-                bound,
+                "%d dead letters fill the buffer and none has been received for %g s: iterate over `dead_letters` in a "
+                "task beside the results, or close it if you do not want them",
+                self._ledger.bound,
+                SECONDS_UNREAD,
             )
 
     def end(self) -> None:

@@ -134,9 +134,12 @@ async def test_a_buffer_full_of_unreceived_dead_letters_is_logged_once(
 ) -> None:
     function = Scripted(default=Step(error=OSError))
     async with async_wait(range(100), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
+        await trio.sleep(4.9)
+        assert caplog.text == ""
         await trio.sleep(10.0)
         assert results.statistics().buffered == 4
-        assert caplog.text.count("4 dead letters fill the buffer and none has been received") == 1
+        message = "4 dead letters fill the buffer and none has been received for 5 s"
+        assert caplog.text.count(message) == 1
         assert len([dead_letter async for dead_letter in results.dead_letters]) == 100
     assert len(caplog.records) == 1
 
@@ -236,6 +239,34 @@ async def test_restored_dead_letters_count_in_the_buffer_with_on_error_dead_lett
         "restore": snapshot_of_dead_letters(7),
     }
     async with async_wait(["a"], Scripted(), **options) as results:
-        await wait_all_tasks_blocked()
+        await trio.sleep(6.0)
         assert results.statistics().buffered == 3
     assert "3 dead letters fill the buffer" in caplog.text
+
+
+async def test_restored_dead_letters_that_a_task_receives_are_not_reported(
+    async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"capacity": 2, "buffer": 3, "on_error": "dead_letter", "restore": snapshot_of_dead_letters(3)}
+    elements: list[int] = []
+
+    async def receive(dead_letters: Any) -> None:
+        async for dead_letter in dead_letters:
+            elements.append(dead_letter.element)  # noqa: PERF401 - they arrive one by one
+
+    async with async_wait([], Scripted(), timeout=5.0, **options) as results, trio.open_nursery() as nursery:
+        nursery.start_soon(receive, results.dead_letters)
+        assert [result async for result in results] == []
+        await trio.sleep(10.0)
+    assert (elements, caplog.text) == ([0, 1, 2], "")
+
+
+async def test_dead_letters_that_are_received_after_the_last_result_are_not_reported(
+    async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    function = Scripted(default=Step(error=OSError))
+    async with async_wait(range(4), function, timeout=1.0, capacity=2, buffer=4, on_error="dead_letter") as results:
+        assert [result async for result in results] == []
+        await trio.sleep(10.0)
+        assert {dead_letter.element async for dead_letter in results.dead_letters} == {0, 1, 2, 3}
+    assert caplog.text == ""
