@@ -14,9 +14,8 @@ import errno
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
 from inspect import isasyncgen
-from typing import Any, TypeVar
+from typing import Any
 
 import trio
 
@@ -31,7 +30,6 @@ __all__ = [
     "NotAsyncError",
     "Reading",
     "combine",
-    "copied",
     "flatten",
     "is_cancelled",
     "is_caused_by",
@@ -179,45 +177,6 @@ class NotAsyncError(TypeError):
 def needs_asyncio(error: Exception) -> bool:
     """Whether a function failed because it uses asyncio, whose loop does not run."""
     return isinstance(error, RuntimeError | TypeError) and text_of(error).startswith(ON_TRIO)
-
-
-E = TypeVar("E", bound=BaseException)
-
-
-def copied(error: E) -> E:
-    """A copy of the exception: type, arguments, attributes, cause, context, notes and traceback.
-
-    If no faithful copy can be made, returns the exception itself.
-    """
-    for create in (copy, _copy_without_init):
-        try:
-            twin = create(error)
-            if _is_faithful(error, twin):
-                break
-        except Exception:  # noqa: BLE001, S110 - an `__init__`, a `__new__` or a `__str__` may raise anything
-            pass
-    else:
-        return error
-    if hasattr(twin, "__notes__"):
-        set_on(twin, __notes__=list(twin.__notes__))
-    set_on(twin, __cause__=error.__cause__, __context__=error.__context__)
-    set_on(twin, __suppress_context__=error.__suppress_context__)
-    return twin.with_traceback(error.__traceback__)
-
-
-def _copy_without_init(error: E) -> E:
-    """A copy of an exception whose `__init__` takes other arguments than `args`, as in many libraries."""
-    twin = type(error).__new__(type(error), *error.args)
-    twin.__dict__.update(error.__dict__)
-    return twin
-
-
-def _is_faithful(error: BaseException, twin: BaseException) -> bool:
-    if twin is error or type(twin) is not type(error):
-        return False
-    if any(base.__dict__.get("__slots__") for base in type(error).__mro__):  # neither way of copying copies them
-        return False
-    return twin.args == error.args and vars(twin).keys() == vars(error).keys() and str(twin) == str(error)
 
 
 def split(

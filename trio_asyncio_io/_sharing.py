@@ -29,7 +29,8 @@ from trio.lowlevel import RunVar, enable_ki_protection
 from ._calls import nurseries_of_call
 from ._core.checks import check_callable, check_name, check_seconds
 from ._core.describe import describe
-from ._errors import combine, copied, reraise
+from ._core.notes import copied
+from ._errors import combine, reraise
 from ._tasks import dict_of_run
 
 __all__ = ["Scope", "lingering", "parts_of", "shared"]

@@ -30,10 +30,10 @@ from ._core.admission import KeyGates, Waiting
 from ._core.describe import describe
 from ._core.groups import Part, part_of, splits_of
 from ._core.ledger import Ledger
-from ._core.notes import set_on
+from ._core.notes import copied, set_on
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
-from ._errors import AttemptTimeoutError, Reading, copied, is_cancelled, is_of_its_records, split
+from ._errors import AttemptTimeoutError, Reading, is_cancelled, is_of_its_records, split
 from ._gates import Gates
 from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup

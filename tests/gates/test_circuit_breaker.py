@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from math import inf, nan
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -156,8 +158,8 @@ def test_it_gives_up_with_the_exception_of_the_service() -> None:
     assert gate.delay(now, 1.0) <= 5.0 - now
     with pytest.raises(ConnectionRefusedError) as raised:
         gate.delay(5.0, 1.0)
-    assert raised.value is DOWN
-    assert DOWN.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
+    assert str(raised.value) == "down"
+    assert raised.value.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
 
 
 def test_a_trickle_without_calls_counts_for_giving_up() -> None:
@@ -192,7 +194,7 @@ def test_in_the_mode_fail_it_refuses_calls() -> None:
     gate = opened(mode="fail", open_for=10.0)
     with pytest.raises(CircuitOpenError, match=r"^the circuit is open: the service does not answer$") as raised:
         gate.delay(1.0, 1.0)
-    assert raised.value.__cause__ is DOWN
+    assert str(raised.value.__cause__) == "down"
     assert gate.delay(12.0, 1.0) == 0.0
 
 
@@ -223,3 +225,56 @@ def test_a_number_that_is_not_finite_is_an_error(name: str, value: float) -> Non
 def test_a_classify_that_is_not_callable_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match=r"^classify must be callable"):
         CircuitBreaker(classify="overload")  # type: ignore[arg-type]
+
+
+class UnavailableError(Exception):
+    """An exception with a response, as of an HTTP client."""
+
+
+def overload(alive: WeakSet[UnavailableError]) -> Outcome:
+    with pytest.raises(UnavailableError) as raised:
+        raise UnavailableError("503")
+    alive.add(raised.value)
+    return Outcome("overload", error=raised.value)
+
+
+def test_it_keeps_no_error_while_it_is_closed() -> None:
+    alive: WeakSet[UnavailableError] = WeakSet()
+    gate = CircuitBreaker(calls=3)
+    for now in (0.0, 1.0):
+        gate.ended(now, 0.0, overload(alive), 1.0)
+    gc.collect()
+    assert gate.is_closed
+    assert not alive
+
+
+def test_it_keeps_an_error_without_its_frames_until_a_probe_is_answered() -> None:
+    alive: WeakSet[UnavailableError] = WeakSet()
+    gate = CircuitBreaker("fail", calls=1, open_for=1.0)
+    gate.ended(0.0, 0.0, overload(alive), 1.0)
+    gc.collect()
+    assert not alive  # a copy is kept
+    with pytest.raises(CircuitOpenError) as raised:
+        gate.delay(0.0, 1.0)
+    kept = raised.value.__cause__
+    assert str(kept) == "503"
+    assert kept is not None
+    assert kept.__traceback__ is None
+    probe(gate, 2.0, OK)
+    for _ in range(10):
+        gate.started(2.0, 1.0)
+    with pytest.raises(CircuitOpenError) as raised:
+        gate.delay(2.0, 1.0)
+    assert raised.value.__cause__ is None
+
+
+def test_giving_up_adds_no_frames_to_the_error_that_it_keeps() -> None:
+    gate = opened(open_for=2.0, give_up=5.0)
+    probe(gate, gate.delay(0.0, 1.0), OVERLOAD)
+    errors = []
+    for _ in range(2):
+        with pytest.raises(ConnectionRefusedError) as raised:
+            gate.delay(5.0, 1.0)
+        errors.append(raised.value)
+    assert errors[0] is not errors[1]
+    assert len(errors[1].__notes__) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import ElementTimeoutError
-from trio_asyncio_io._errors import copied
+from trio_asyncio_io._core.notes import copied
 
 
 class Keyword(Exception):  # noqa: N818 - a short name

@@ -1,12 +1,13 @@
-"""The exceptions of functions: read without raising, and with notes that name the element and the attempt."""
+"""The exceptions of functions: read without raising, copied, and with notes that name the element and the attempt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, cast
+from copy import copy
+from typing import Any, TypeVar, cast
 
-__all__ = ["add_note", "attribute_of", "chain_of", "leaves_of", "set_on", "text_of"]
+__all__ = ["add_note", "attribute_of", "chain_of", "copied", "leaves_of", "set_on", "text_of", "without_frames"]
 
 
 def attribute_of(owner: object, name: str) -> Any:
@@ -50,6 +51,53 @@ def set_on(error: BaseException, **attributes: Any) -> None:
     """Set attributes of the exception, which may be a frozen dataclass."""
     for name, value in attributes.items():
         BaseException.__setattr__(error, name, value)
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def copied(error: E) -> E:
+    """A copy of the exception: type, arguments, attributes, cause, context, notes and traceback.
+
+    If no faithful copy can be made, returns the exception itself.
+    """
+    for create in (copy, _copy_without_init):
+        try:
+            twin = create(error)
+            if _is_faithful(error, twin):
+                break
+        except Exception:  # noqa: BLE001, S110 - an `__init__`, a `__new__` or a `__str__` may raise anything
+            pass
+    else:
+        return error
+    if hasattr(twin, "__notes__"):
+        set_on(twin, __notes__=list(twin.__notes__))
+    set_on(twin, __cause__=error.__cause__, __context__=error.__context__)
+    set_on(twin, __suppress_context__=error.__suppress_context__)
+    return twin.with_traceback(error.__traceback__)
+
+
+def _copy_without_init(error: E) -> E:
+    """A copy of an exception whose `__init__` takes other arguments than `args`, as in many libraries."""
+    twin = type(error).__new__(type(error), *error.args)
+    twin.__dict__.update(error.__dict__)
+    return twin
+
+
+def _is_faithful(error: BaseException, twin: BaseException) -> bool:
+    if twin is error or type(twin) is not type(error):
+        return False
+    if any(base.__dict__.get("__slots__") for base in type(error).__mro__):  # neither way of copying copies them
+        return False
+    return twin.args == error.args and vars(twin).keys() == vars(error).keys() and str(twin) == str(error)
+
+
+def without_frames(error: E) -> E:
+    """A copy without traceback, cause and context, which would retain the frames of the call and their variables."""
+    twin = copied(error)
+    if twin is not error:
+        set_on(twin, __traceback__=None, __cause__=None, __context__=None)
+    return twin
 
 
 MAX_NOTES = 10

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .._core.checks import check_callable, check_int, check_number, check_optional_name, check_seconds
 from .._core.describe import describe
 from .._core.gate import Classify, Gate, Outcome, RefusedError
-from .._core.notes import add_note
+from .._core.notes import add_note, copied, without_frames
 
 __all__ = ["CircuitBreaker", "CircuitOpenError"]
 
@@ -24,7 +24,10 @@ ROUNDING = 1e-6  # seconds
 
 
 class CircuitOpenError(RefusedError):
-    """The circuit is open: the service does not answer, so the call was not made. Its cause is the service's error."""
+    """The circuit is open: the service does not answer, so the call was not made.
+
+    Its cause is the service's last error without its traceback; None once the service has answered a probe.
+    """
 
 
 class CircuitBreaker(Gate):
@@ -98,7 +101,7 @@ class CircuitBreaker(Gate):
         self._open_until = -inf
         self._trickle_until = -inf
         self._running = 0  # since the first probe
-        self._error: Exception | None = None
+        self._error: Exception | None = None  # the last one since the circuit is open, until a probe is answered
 
     @property
     def is_closed(self) -> bool:
@@ -118,8 +121,9 @@ class CircuitBreaker(Gate):
             return delay
         give_up_at = self._failing_since + self.give_up
         if now >= give_up_at:
-            add_note(self._error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops")
-            raise self._error
+            error = copied(self._error)  # raising it adds frames, which would keep the operator
+            add_note(error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops")
+            raise error
         return min(delay, give_up_at - now)
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
@@ -158,6 +162,7 @@ class CircuitBreaker(Gate):
         self.is_idle = not self._ends
         if self._is_down(self.calls):
             self._failing_since = now
+            self._keep(outcome)
             self._open(now, self.open_for)
 
     def _probed(self, now: float, outcome: Outcome) -> None:
@@ -165,11 +170,13 @@ class CircuitBreaker(Gate):
             return
         is_probe = self._trickle_until == -inf
         self._count(now, outcome)
+        self._keep(outcome)
         if outcome.kind == "overload":
             if self._is_down(1):
                 self._open(now, min(2 * self._seconds_open, self.max_open))
         elif is_probe:
             self._trickle_until = now + self.open_for
+            self._error = None
             self._forget()
         elif now >= self._trickle_until:
             self._close()
@@ -179,8 +186,11 @@ class CircuitBreaker(Gate):
         self._ends.append((now, is_overload))
         self._overloads += is_overload
         self._in_a_row = self._in_a_row + 1 if is_overload else 0
-        if is_overload and outcome.error is not None:
-            self._error = outcome.error
+
+    def _keep(self, outcome: Outcome) -> None:
+        """Keep the error of an overload without its frames, which would keep the operator."""
+        if outcome.kind == "overload" and outcome.error is not None:
+            self._error = without_frames(outcome.error)
 
     def _is_down(self, calls: int) -> bool:
         is_share_reached = len(self._ends) >= calls and self._overloads >= self.share * len(self._ends)
@@ -199,6 +209,7 @@ class CircuitBreaker(Gate):
 
     def _close(self) -> None:
         self._failing_since = inf
+        self._error = None
         self._forget()
         self.is_idle = True
 

@@ -13,8 +13,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._calls import FromCache
 from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
-from .._core.notes import set_on
-from .._errors import copied
+from .._core.notes import copied, without_frames
 from ._policy import Policy, RunChange, Wrapped
 
 __all__ = ["Lifetime", "cached", "from_cache", "is_none"]
@@ -150,7 +149,7 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         try:
             result: R = await self._call(*arguments)
         except self._errors as error:
-            self._store(key, None, _without_frames(error), self._lifetime.negative_seconds)
+            self._store(key, None, without_frames(error), self._lifetime.negative_seconds)
             raise
         self._store(key, result, None, self._lifetime.seconds_for(result))
         return result
@@ -171,11 +170,3 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         if self._run_change.has_happened():
             for key in [key for key, entry in self._entries.items() if entry.expires != math.inf]:
                 del self._entries[key]
-
-
-def _without_frames(error: Exception) -> Exception:
-    """A copy without traceback, cause and context, which would retain the frames of the call and their variables."""
-    copy = copied(error)
-    if copy is not error:
-        set_on(copy, __traceback__=None, __cause__=None, __context__=None)
-    return copy

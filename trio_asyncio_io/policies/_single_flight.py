@@ -12,8 +12,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._calls import follow_creator
-from .._core.notes import set_on
-from .._errors import copied
+from .._core.notes import copied, set_on
 from ._policy import Policy, Wrapped
 
 __all__ = ["SharedCall", "single_flight"]

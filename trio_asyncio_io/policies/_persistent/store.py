@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 import trio
 
 from ..._codec import Codec
-from ..._errors import copied
+from ..._core.notes import copied
 from ..._sqlite import Database, FileFormat, FileThread, checksum
 from .._single_flight import SharedCall
 
