@@ -277,7 +277,7 @@ def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call
             f"{seconds:g} s",
             seconds,
         )
-        retries.timeouts[id(error)] = error
+        retries.mark_timeout(error)
         raise error from limit.cause
 
     return call

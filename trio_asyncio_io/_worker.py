@@ -521,7 +521,7 @@ class Worker:
             )
             error.__cause__ = cause
             if self._pool.retries is not None:
-                self._pool.retries.timeouts[id(error)] = error
+                self._pool.retries.mark_timeout(error)
             self._pool.ledger.fail_attempt(entry, error)
             self._end_failed(entry, error, draw, now, half)
 
@@ -581,16 +581,13 @@ class Worker:
 
     def _may_split(self, reading: Reading | None) -> bool:
         """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
-        if reading is None or (self._pool.retries is not None and id(reading.error) in self._pool.retries.timeouts):
+        if reading is None or (self._pool.retries is not None and self._pool.retries.is_timeout(reading.error)):
             return True
         return is_of_its_records(reading)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """The error of a call, for each of its records, because they get different notes."""
-        errors = [error, *(copied(error) for _ in call.records[1:])]
-        if self._pool.retries is not None and id(error) in self._pool.retries.timeouts:
-            self._pool.retries.timeouts |= {id(each): each for each in errors}
-        return errors
+        return [error, *(copied(error) for _ in call.records[1:])]
 
     @enable_ki_protection
     async def _pause(self) -> float | None:

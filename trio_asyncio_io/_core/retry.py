@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from .._public import share_descriptions
 from .checks import check_int, check_number, check_seconds
 from .describe import describe
-from .notes import attribute_of, leaves_of
+from .notes import attribute_of, leaves_of, set_on
 from .queue import Entry
 
 __all__ = [
@@ -463,7 +463,6 @@ class Retries:
     Attributes:
         draw: Returns a random number from 0.0 to 1.0.
         checks_results: Whether `after_result` must be called. Otherwise each result counts.
-        timeouts: By id, the timeouts of this operator's attempts. The function may raise those of an operator inside.
     """
 
     def __init__(
@@ -495,8 +494,16 @@ class Retries:
         self._is_final = is_final
         is_default = type(strategy).retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None
         self.checks_results = not is_default or strategy.budget is not None
-        self.timeouts: dict[int, Exception] = {}
+        self._mark = object()
         self._was_denied = False
+
+    def mark_timeout(self, error: Exception) -> None:
+        """This error is a timeout of the operator's own. The function may raise those of an operator inside."""
+        set_on(error, _timed_out_by=self._mark)
+
+    def is_timeout(self, error: BaseException) -> bool:
+        """Whether `mark_timeout` has marked this error, or the one that it is a copy of."""
+        return attribute_of(error, "_timed_out_by") is self._mark
 
     def after_error(
         self, entry: Entry, error: Exception, draw: float | None = None, *, splits: int = 0, reading: Any = None
@@ -507,7 +514,7 @@ class Retries:
             draw: The random number for the jitter, from 0.0 to 1.0. None: a new one.
             splits: The attempts that are no retries, because a call was split.
         """
-        is_own_timeout = self.timeouts.pop(id(error), None) is not None
+        is_own_timeout = self.is_timeout(error)
         self._was_denied = False
         self._deposit(entry)
         attempt = entry.attempts - splits

@@ -252,7 +252,7 @@ class _Events:
             assert self._retries is not None
             seconds = self._attempt_timeout
             outcome = late = AttemptTimeoutError("the attempt was cut", seconds)
-            self._retries.timeouts[id(late)] = late
+            self._retries.mark_timeout(late)
         end = now + seconds
         if end >= deadline:
             end, outcome, is_cut = deadline, expired(), True
