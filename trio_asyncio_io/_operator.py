@@ -453,8 +453,11 @@ class Lifetime:
         """
         self._nursery.cancel_scope.cancel()
         outcome = await self._unwind(error)
+        self._failure = None
         try:
             on_unwound()
+            if self._failure is not None:
+                outcome = _with(outcome, self._failure, "a gate")
         finally:
             try:
                 outcome = await self._closed(outcome, self._close_function, "the function's close()")
@@ -469,10 +472,7 @@ class Lifetime:
         try:
             await close()
         except Exception as error:  # noqa: BLE001 - the function may raise anything
-            _, raised = split(outcome, is_cancelled)
-            if raised is None:
-                return error
-            add_note(raised, f"{name} raised too: {describe(error, 200)}")
+            return _with(outcome, error, name)
         return outcome
 
     async def _unwind(self, error: BaseException | None) -> BaseException | None:
@@ -501,3 +501,12 @@ class Lifetime:
         if method is not None:
             with self._scope.entered():
                 await awaited(method)
+
+
+def _with(outcome: BaseException | None, error: Exception, name: str) -> BaseException:
+    """The exception that leaves the block, if this was raised at its end."""
+    _, raised = split(outcome, is_cancelled)
+    if outcome is None or raised is None:
+        return error
+    add_note(raised, f"{name} raised too: {describe(error, 200)}")
+    return outcome

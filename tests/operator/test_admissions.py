@@ -14,6 +14,17 @@ from trio_asyncio_io.gates import Gate, Outcome, RateLimit, settle
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 
 
+class Broken(Gate):
+    """Raises when a call is cancelled."""
+
+    def delay(self, now: float, weight: float) -> float:
+        return 0.0
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        if outcome.kind == "cancelled":
+            raise ZeroDivisionError("broken")
+
+
 class Listener(Gate):
     """A gate that admits every call, and records what it hears."""
 
@@ -120,3 +131,23 @@ async def test_a_predicate_replaces_the_classifier(autojump_clock: MockClock) ->
     script = Scripted({"a": Step(error=ValueError("slow down")), "b": Step(error=TimeoutError)})
     await results_of(ordered_wait("ab", script, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
     assert [heard[0] for heard in gate.heard] == ["started", "throttled", "started", "error"]
+
+
+async def test_a_gate_that_is_broken_at_the_end_does_not_hide_the_failure_and_every_call_ends(
+    autojump_clock: MockClock,
+) -> None:
+    """The first of three calls that have their slots fails before the others begin."""
+
+    async def fail(value: int) -> int:
+        raise LookupError
+
+    listener = Listener()
+    operator = AsyncWaitOperator(fail, source=range(3), timeout=60.0, capacity=3, gate=[Broken(), listener])
+    with pytest.raises(LookupError) as raised:
+        async with operator:
+            await trio.sleep_forever()
+    assert "a gate raised too: ZeroDivisionError('broken')" in raised.value.__notes__
+    kinds = [line[0] for line in listener.heard]
+    assert kinds.count("started") == len(kinds) / 2 == 3
+    with pytest.raises(trio.ClosedResourceError):
+        await operator.output.receive()

@@ -377,7 +377,7 @@ class Scheduler:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
         for call, waiting, _ in self.starts:
             if self._gates is not None and (admission := self._gates.admissions.pop(call.sequence, None)) is not None:
-                admission.end(repeat(CANCELLED), now)
+                self._end(admission, now)
             if waiting is None:
                 self._ledger.release(call, now)
             else:
@@ -391,7 +391,15 @@ class Scheduler:
                     self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
+        for records in (self._backoffs, self._for_slot, self._keys_due, self._changed, self._held, self._failed):
+            records.clear()
         self._ledger.settle(now)
+
+    def _end(self, admission: Admission, now: float) -> None:
+        try:
+            admission.end(repeat(CANCELLED), now)
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._on_failure(error, None)
 
     # Candidates
 
