@@ -301,6 +301,7 @@ class Gates:
             family.leave(None, self._user)
         for keys in self._of_key.values():
             keys.close()
+        self._of_key.clear()
         for family in self._families:
             family.release(self._refresh)
 
@@ -365,10 +366,13 @@ class Gates:
         admission = self.admissions.get(entry.sequence)
         return None if admission is None else WeighedCall(admission, self._on_failure, self._change)
 
-    def weights_of_call(self, passage: Passage) -> Weights:
-        """The weights that the present task's call was estimated to have."""
+    def weights_of_extra(self, entry: Entry, passage: Passage) -> Weights:
+        """The weights of another call for a record: those that its first call was estimated to have.
+
+        Raises the same errors as `weights_of_call`, if all gates were idle when the first call started.
+        """
         call = present_call(passage) if passage.is_weighted else None
-        return passage.unweighted if call is None else call.admission.weights
+        return weights_of_call(entry.records, passage) if call is None else call.admission.weights
 
     def around(self, admission: Admission) -> _CallInGates:
         """The context of an admitted call; reports its end to the gates."""

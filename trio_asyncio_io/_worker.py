@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -716,7 +717,8 @@ class Worker:
         """See `GatesOfCall`."""
         if self._entry is None or self._pool.gates is None:
             return None
-        admission = self._pool.scheduler.start_extra(self._entry, self._pool.gates.weights_of_call, trio.current_time())
+        weights_in = partial(self._pool.gates.weights_of_extra, self._entry)
+        admission = self._pool.scheduler.start_extra(self._entry, weights_in, trio.current_time())
         return None if admission is None else self._pool.gates.around(admission)
 
     def lose(self, error: Exception | None) -> None:
