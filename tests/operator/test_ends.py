@@ -315,6 +315,7 @@ def test_a_million_elements_leave_nothing_behind(name: str) -> None:
                 if received % 100_000 == 0:
                     assert max((alive() - before).values()) <= 20
                     objects.append(len(gc.get_objects()))
+            objects.append(len(gc.get_objects()))  # an open circuit may have refused nearly all
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
     assert alive() - before == Counter()
