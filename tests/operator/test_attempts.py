@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -231,3 +232,20 @@ async def test_no_attempt_starts_at_the_elements_deadline(
         assert [result async for result in results] == []
     assert len(recorder.calls) == 9
     assert results.statistics().timed_out == 3
+
+
+async def test_a_record_that_times_out_in_a_retry_leaves_the_deadlines_of_other_retries(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    async def source() -> AsyncIterator[str]:
+        yield "a"
+        await trio.sleep(2.0)
+        yield "b"
+
+    async def late(value: str) -> tuple[str, float]:
+        return value, trio.current_time()
+
+    script = Scripted(default=[Step(1.0, error=OSError), Step(math.inf)])
+    options: Any = {"timeout": 5.0, "retry": FixedDelay(3, 0.1), "on_timeout": late}
+    with trio.fail_after(60.0):
+        assert await outputs(async_wait(source(), script, **options)) == [("a", 5.0), ("b", 7.0)]
