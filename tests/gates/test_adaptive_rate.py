@@ -214,3 +214,10 @@ def test_a_number_that_is_not_finite_is_an_error(name: str, value: float) -> Non
 def test_a_classify_that_is_not_callable_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match=r"^classify must be callable"):
         AdaptiveRate(classify="overload")  # type: ignore[arg-type]
+
+
+def test_an_answer_before_the_first_throttled_call_says_nothing_about_the_rate() -> None:
+    """An idle gate is told of errors, such as a status 404."""
+    gate = AdaptiveRate(20)
+    gate.ended(0.0, 0.0, Outcome("error"), 1.0)
+    assert throttled(gate, 1.0).rate(1.0) == 20

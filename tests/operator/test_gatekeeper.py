@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
 
@@ -21,10 +21,29 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Gate, Outcome, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import (
+    AdaptiveCapacity,
+    AdaptiveRate,
+    Gate,
+    Outcome,
+    PerKey,
+    RateLimit,
+    RefusedError,
+    settle,
+)
 from trio_asyncio_io.policies import gated
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
+
+
+class BusyError(Exception):
+    """A status 429, perhaps with a `Retry-After`."""
+
+    status_code = 429
+
+    def __init__(self, retry_after: float | None) -> None:
+        super().__init__("busy")
+        self.retry_after = retry_after
 
 
 class Spy(Gate):
@@ -236,6 +255,66 @@ async def test_an_idle_gate_hears_only_of_failures_until_it_is_idle_no_longer(
         ("overload", 3.0),
         *(step for start in (3.0, 13.0, 23.0, 33.0) for step in (("started", start), ("ok", start + 1.0))),
     ]
+
+
+class Always(Spy):
+    """A busy gate that admits all calls."""
+
+
+class IdleForAllKeys(Idle):
+    """The same object for each key of a `PerKey`."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> IdleForAllKeys:
+        return self
+
+
+@pytest.mark.parametrize("other", [Always, lambda: RateLimit(1e6)])
+@pytest.mark.parametrize("per_key", [False, True], ids=["for all", "per key"])
+async def test_an_idle_gate_gets_the_same_reports_beside_a_busy_one(
+    other: Callable[[], Gate], per_key: bool, autojump_clock: MockClock
+) -> None:
+    """Calls that start while it is idle, and end when it is not, included."""
+    script = {3: Step(1.0, error=TimeoutError), 4: Step(5.0), 5: Step(0.5, error=ValueError), 9: Step(error=OSError)}
+
+    async def reports(*others: Gate) -> list[tuple[Any, ...]]:
+        gate = IdleForAllKeys()
+        gates = [PerKey(gate, key=lambda _: "key")] if per_key else [gate]
+        options: Any = {"capacity": 3, "timeout": 50.0, "on_error": "skip", "retry": FixedDelay(1, 0.25)}
+        options["gate"] = [*gates, *others]
+        await results_of(ordered_wait(range(12), Scripted(script, default=Step(1.0)), **options))
+        first = gate.heard[0][1]  # a clock begins when its gate is first used
+        return [(kind, round(at - first, 3), round(more, 3)) for kind, at, more in gate.heard]
+
+    alone = await reports()
+    assert len(alone) > 8
+    assert await reports(other()) == alone
+
+
+@pytest.mark.parametrize("other", [Always, lambda: RateLimit(1e6), lambda: AdaptiveCapacity(100)])
+async def test_the_first_429_sets_the_same_rate_beside_another_gate(
+    other: Callable[[], Gate], autojump_clock: MockClock
+) -> None:
+    async def rate(*others: Gate) -> float:
+        gate, began = AdaptiveRate(20), trio.current_time()
+        script = Scripted({9: Step(0.1, error=BusyError(None))}, default=Step(0.1))
+        await results_of(ordered_wait(range(10), script, timeout=5.0, gate=[gate, *others], on_error="skip"))
+        return gate.rate(trio.current_time() - began)
+
+    assert await rate(other()) == pytest.approx(await rate()) == pytest.approx(20.0)
+
+
+async def test_a_weight_is_not_corrected_in_a_gate_that_was_idle_at_the_start(autojump_clock: MockClock) -> None:
+    class Corrected(AlwaysIdle):
+        def correct(self, weight: float, actual: float) -> None:
+            self.heard.append((weight, actual, 0.0))
+
+    async def call(value: int) -> int:
+        settle(1.0)
+        return value
+
+    idle, busy = Corrected(), RateLimit(1e6, weight=float)
+    assert await results_of(ordered_wait([3, 4], call, timeout=5.0, gate=[idle, busy])) == [3, 4]
+    assert idle.heard == []
 
 
 async def test_a_retry_after_an_idle_time_is_reported(autojump_clock: MockClock) -> None:

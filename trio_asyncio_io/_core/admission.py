@@ -157,7 +157,9 @@ class Admission:
     Attributes:
         settled: By position of a gate, what `settle` has said.
         further: The calls that `hedged` has made for the same element while this one ran.
-        has_started: Whether the start was reported. The start of a call is not, if all gates are idle.
+        idle: The positions of the gates that were idle when the call started, so its start was not reported to them.
+        has_started: Whether the call has started as far as the gates are concerned. A call that starts while all gates
+            are idle has not.
         has_ended: Whether the call has ended.
     """
 
@@ -166,11 +168,12 @@ class Admission:
     weights: Weights
     settled: dict[int, float] | None = field(default=None, init=False)
     further: tuple[Admission, ...] = field(default=(), init=False)
+    idle: tuple[int, ...] = field(default=(), init=False)
     has_started: bool = field(default=False, init=False)
     has_ended: bool = field(default=False, init=False)
 
     def start(self) -> Admission:
-        """Report the start of the call to its gates.
+        """Report the start of the call to its gates, except those that are idle.
 
         Raises:
             Exception: A gate is broken. The call has not started for any of the gates.
@@ -178,11 +181,15 @@ class Admission:
         since, position = self.since, 0
         try:
             for each, weight in zip(self.passage.in_use, self.weights, strict=True):
-                each.gate.started(since + each.offset, weight)
+                if each.gate.is_idle:
+                    self.idle += (position,)
+                else:
+                    each.gate.started(since + each.offset, weight)
                 position += 1
         except Exception:
-            for earlier, its_weight in zip(self.passage.in_use[:position], self.weights, strict=False):
-                earlier.gate.ended(since + earlier.offset, 0.0, CANCELLED, its_weight)
+            for number, earlier in enumerate(self.passage.in_use[:position]):
+                if number not in self.idle:
+                    earlier.gate.ended(since + earlier.offset, 0.0, CANCELLED, self.weights[number])
             raise
         self.has_started = True
         self.passage.running += 1
@@ -191,7 +198,8 @@ class Admission:
     def end(self, outcomes: Iterable[Outcome], now: float) -> None:
         """Report the end of the call, with an outcome for each gate. Only the first end counts.
 
-        Every gate gets the report, even if another one raises.
+        Every gate gets the report, even if another one raises. Those that were idle when the call started get only
+        the report of an error.
 
         Raises:
             Exception: The first exception of a gate.
@@ -204,7 +212,9 @@ class Admission:
         seconds, weights = now - self.since, self.weights
         if self.settled:
             weights = tuple(map(self._weight, range(len(weights))))
-        for each, weight, outcome in zip(self.passage.in_use, weights, outcomes, strict=False):
+        for position, (each, weight, outcome) in enumerate(zip(self.passage.in_use, weights, outcomes, strict=False)):
+            if outcome.error is None and position in self.idle:
+                continue
             try:
                 each.gate.ended(now + each.offset, seconds, outcome, weight)
             except Exception as error:  # noqa: BLE001 - a gate may raise anything
@@ -243,9 +253,9 @@ class Admission:
         return (self.settled or {}).get(position, self.weights[position])
 
     def _weighted(self, name: str | None) -> Iterator[int]:
-        """The positions of the gates with a weight, or of those of this name."""
+        """The positions of the gates with a weight, or of those of this name. Idle gates have no start to correct."""
         for position, gate in enumerate(self.passage.given):
-            if gate.weight is not None and name in {None, gate.name}:
+            if gate.weight is not None and name in {None, gate.name} and position not in self.idle:
                 yield position
 
 
@@ -381,7 +391,7 @@ class Line:
         """
         longest, holder = 0.0, None
         for each, weight in zip(self.in_use, weights, strict=True):
-            delay = each.gate.delay(now + each.offset, weight)
+            delay = 0.0 if each.gate.is_idle else each.gate.delay(now + each.offset, weight)
             if delay != 0.0:
                 if delay.__class__ is not float or not 0 < delay < inf:
                     _check_delay(delay, each)

@@ -120,7 +120,8 @@ class Gate(ABC):
 
     Attributes:
         is_idle: While it is True, the gate holds back no call and needs no report of one that returned. The operator
-            then neither calls `delay` and `started`, nor `ended` for calls that returned.
+            then calls neither `delay` nor `started`, and for the calls that start then it calls `ended` only if they
+            fail. Other gates of the operator change nothing about that.
         classify: exception -> `Outcome` or its kind. None: the kind that `Outcome` describes.
         weight: The arguments of a call -> its weight, such as its tokens. None: each call weighs 1.0.
         most_at_once: Upper limit of the calls that it admits at the same time, or None. The capacity of an operator
@@ -153,7 +154,10 @@ class Gate(ABC):
         """A call starts. `delay` has returned 0.0 for it at this instant."""
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: B027
-        """A call has ended, `seconds` after its start. Each start has one end, even if the call is cancelled."""
+        """A call has ended, `seconds` after its start. Each start has one end, even if the call is cancelled.
+
+        A call that failed and started while the gate was idle has an end without a start.
+        """
 
     def correct(self, weight: float, actual: float) -> None:  # noqa: B027
         """A call that started with this weight actually weighs `actual`; see `settle`."""

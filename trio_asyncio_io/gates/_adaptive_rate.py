@@ -160,7 +160,7 @@ class AdaptiveRate(Gate):
             self._throttled(now, started, weight)
             if outcome.retry_after is not None and outcome.retry_after > ROUNDED_UP:
                 self._pause(now, outcome.retry_after)
-        elif outcome.kind in {"ok", "error"} and started >= self._cut_at:
+        elif outcome.kind in {"ok", "error"} and started >= self._cut_at and not self.is_idle:
             if self._in_a_row >= IN_A_ROW:  # the probing has ended
                 self._grows_from = now
             self._in_a_row = 0
