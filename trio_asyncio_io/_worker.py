@@ -144,7 +144,7 @@ class WorkerPool:
             if number:
                 self.call_workers(number)
             elif self.scheduler.must_retry_first:  # the first new record may have come
-                self.scheduler.settle(self.current_time())
+                self.ledger.settle(self.current_time())
             return
         free = self._workers - self.ledger.counters.running
         if len(self.ledger.jobs) <= free:
@@ -294,9 +294,9 @@ class Worker:
 
     def _count_block(self, due: float) -> None:
         """Account for calls that have let no other task run, if they took longer than until this instant."""
-        late = self._pool.current_time() - due
-        if late >= 0:
-            self._pool.ledger.flow.block(late + SECONDS_PER_PASS)
+        now = self._pool.current_time()
+        if now >= due:
+            self._pool.ledger.flow.block(now - due + SECONDS_PER_PASS, now)
 
     # One attempt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trio_asyncio_io._core.flow import Stopwatch
 from trio_asyncio_io._core.ledger import Ledger
-from trio_asyncio_io._core.queue import Entry, InputOrder
+from trio_asyncio_io._core.queue import Entry, InputOrder, KeyOrder
 from trio_asyncio_io._core.verdict import Totals
 
 
@@ -31,21 +31,36 @@ def start(ledger: Ledger, now: float) -> Entry:
     return entry
 
 
-def test_the_waits_of_several_tasks_count_once() -> None:
+def test_a_stopwatch_counts_the_time_for_which_it_is_on() -> None:
     wait = Stopwatch()
-    wait.begin(1.0)
-    wait.begin(2.0)
-    wait.end(3.0)
+    wait.turn(True, 1.0)
+    wait.turn(True, 2.0)
     assert wait.seconds(4.0) == 3.0
-    wait.end(5.0)
+    wait.turn(False, 5.0)
+    wait.turn(False, 6.0)
     assert wait.seconds(9.0) == 4.0
-    assert not wait.is_on
+    wait.exclude(1.0, 9.0)
+    assert wait.seconds(9.0) == 4.0
+    wait.turn(True, 10.0)
+    wait.exclude(1.0, 12.0)
+    assert wait.seconds(12.0) == 5.0
+    wait.exclude(9.0, 13.0)
+    assert wait.seconds(13.0) == 4.0
+
+
+def test_the_time_in_which_a_call_blocks_the_loop_is_not_that_of_the_source() -> None:
+    ledger = ledger_of()
+    ledger.settle(0.0, idles=True)
+    ledger.flow.block(3.0, 5.0)
+    assert (totals_at(ledger, 5.0).source, totals_at(ledger, 5.0).blocked) == (2.0, 3.0)
 
 
 def test_waits_for_retries_are_in_the_account() -> None:
     ledger = ledger_of("a")
-    ledger.settle(1.0, waits_for_retries=True)
+    ledger.flow.must_retry_first = True
+    ledger.settle(1.0)
     assert totals_at(ledger, 3.0).retries == 2.0
+    ledger.flow.must_retry_first = False
     ledger.settle(4.0, idles=True)
     assert totals_at(ledger, 9.0).retries == 3.0
 
@@ -79,6 +94,28 @@ def test_a_full_buffer_starves_only_while_a_slot_is_free() -> None:
     ledger.have_room(7.0)
     totals = totals_at(ledger, 10.0)
     assert (totals.full, totals.source) == (3.0, 3.0)
+
+
+def test_the_last_slot_that_is_taken_ends_the_time_of_the_source() -> None:
+    ledger = ledger_of()
+    ledger.settle(0.0, idles=True)
+    for now in (2.0, 3.0):
+        ledger.accept("a", now)
+        start(ledger, now)
+    assert totals_at(ledger, 9.0).source == 3.0
+
+
+def test_a_record_that_waits_for_its_key_ends_the_time_of_the_source() -> None:
+    ledger = Ledger(KeyOrder(lambda element: element), 9, capacity=2)
+    ledger.flow.begin((0.0, 0.0))
+    ledger.settle(0.0, idles=True)
+    ledger.accept("a", 1.0)
+    entry = start(ledger, 1.0)
+    ledger.accept("a", 2.0)
+    ledger.complete(entry, ["A"], 5.0)
+    start(ledger, 5.0)
+    totals = totals_at(ledger, 6.0)
+    assert (totals.source, totals.keyed) == (2.0 + 1.0, 3.0)
 
 
 def test_the_time_after_the_last_start_does_not_count() -> None:

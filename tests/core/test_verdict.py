@@ -75,9 +75,10 @@ def loads(low: float, high: float, calls: int = 100) -> tuple[LoadClass, ...]:
         (replace(BUSY, timed_out_seconds=500.0), (), "timeouts"),
         (replace(BUSY, timed_out_seconds=400.0, repeated_seconds=500.0), (), "retries"),
         (replace(BUSY, timed_out_seconds=400.0, repeated_seconds=400.0), (), "capacity"),
-        (replace(BUSY, busy=500.0, full=60.0, keyed=30.0), (), "key"),
-        (replace(BUSY, busy=500.0, full=60.0, keyed=20.0), (), "buffer"),
-        (replace(BUSY, busy=500.0, full=20.0, keyed=90.0, source=70.0), (), "source"),
+        (replace(BUSY, busy=500.0, full=30.0, keyed=30.0), (), "key"),
+        (replace(BUSY, busy=500.0, full=40.0, keyed=20.0), (), "buffer"),
+        (replace(BUSY, busy=500.0, full=10.0, keyed=50.0, source=20.0), (), "key"),
+        (replace(BUSY, busy=500.0, full=10.0, keyed=30.0, source=40.0), (), "source"),
         (replace(BUSY, **ended(0)), (), "unknown"),
         (replace(BUSY, seconds=0.0), (), "unknown"),
     ],
@@ -140,10 +141,29 @@ def test_a_gate_that_refuses_most_records_is_the_limit() -> None:
 def test_the_wait_for_retries_is_named_with_a_gate_as_the_remedy() -> None:
     verdict = judge(replace(BUSY, busy=100.0, retries=70.0, retried=400))
     assert verdict.sentences[-1] == (
-        "No new record began 70% of the time, because 10 records, as many as the capacity, waited for their retry: the "
+        "No new record began 70% of the time, while 10 records waited for a retry, as many as can run at once: the "
         "service refuses calls."
     )
     assert "A gate such as AdaptiveRate or CircuitBreaker" in verdict.advice
+
+
+@pytest.mark.parametrize(
+    ("capacity", "group", "waited"), [(1, 0, "1 record waited"), (10, 0, "10 records waited"), (2, 10, "20 records w")]
+)
+def test_as_many_records_as_can_run_at_once_wait_for_a_retry(capacity: int, group: int, waited: str) -> None:
+    totals = replace(BUSY, capacity=capacity, group=group, busy=0.1 * capacity, retries=70.0, retried=400)
+    assert f"while {waited}" in judge(totals).sentences[-1]
+
+
+@pytest.mark.parametrize(("buffer", "group", "is_advised"), [(10, 0, False), (11, 0, True), (100, 10, False)])
+def test_a_larger_buffer_is_advised_only_if_more_records_may_begin(buffer: int, group: int, is_advised: bool) -> None:
+    """No new record begins while as many wait for a retry as can run at once, however large the buffer is."""
+    totals = replace(BUSY, buffer=buffer, group=group, busy=100.0, full=80.0, rested_seconds=900.0, retried=1)
+    verdict = judge(totals)
+    assert verdict.limit == "retries"
+    assert verdict.sentences[-1].endswith("records spent 90% of their time in backoffs, before 1 retry.")
+    assert ("larger buffer" in verdict.advice) == is_advised
+    assert ("A gate such as AdaptiveRate" in verdict.advice) != is_advised
 
 
 def test_an_unpickled_verdict_equals_the_original() -> None:

@@ -73,6 +73,21 @@ class Flaky:
         return value
 
 
+class FailsFirst:
+    """A service that fails at the first attempt for one value in `every`."""
+
+    def __init__(self, every: int = 1) -> None:
+        self.every = every
+        self.seen: set[int] = set()
+
+    async def __call__(self, value: int) -> int:
+        await trio.sleep(0.1)
+        if value % self.every == 0 and value not in self.seen:
+            self.seen.add(value)
+            raise ConnectionError
+        return value
+
+
 async def blocks(value: int) -> int:
     clock = trio.lowlevel.current_clock()
     assert isinstance(clock, MockClock)
@@ -167,6 +182,21 @@ SITUATIONS = {
     ),
     "keys without a hot one": Situation("capacity", lambda: flood(500), wait=keyed_wait, options={"key": abs}),
     "keys, and a slow source": Situation("source", lambda: trickle(200, 0.5), wait=keyed_wait, options={"key": abs}),
+    "a live source, and new records wait for retries": Situation(
+        "retries",
+        lambda: trickle(150, 0.1),
+        FailsFirst,
+        options={"capacity": 5, "buffer": 1000, "retry": FixedDelay(3, 3.0)},
+    ),
+    "a live source, and one hot key": Situation(
+        "key", lambda: trickle(150, 0.1), wait=keyed_wait, options={"key": lambda value: 0, "buffer": 1000}
+    ),
+    "a slow source, and some records are retried": Situation(
+        "source", lambda: trickle(200, 0.5), lambda: FailsFirst(10), options={"retry": FixedDelay(3, 3.0)}
+    ),
+    "a slow source, and records wait for their group": Situation(
+        "source", lambda: trickle(200, 0.5), lambda: one_second, options={"group": 10, "group_wait": 4.0}
+    ),
     "most calls time out": Situation(
         "timeouts", lambda: flood(200), lambda: never_ends, options={"timeout": 5.0, "on_error": replaced}
     ),

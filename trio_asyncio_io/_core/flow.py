@@ -17,37 +17,33 @@ __all__ = ["Flow"]
 
 
 class Stopwatch:
-    """The time in which at least one task waited for something.
+    """The time for which something has lasted.
 
     Attributes:
-        is_on: Whether a task waits now.
+        is_on: Whether it lasts now.
     """
 
-    __slots__ = ("_seconds", "_since", "_tasks", "is_on")
+    __slots__ = ("_seconds", "_since", "is_on")
 
     def __init__(self) -> None:
         self.is_on = False
-        self._tasks = 0
         self._since = 0.0
         self._seconds = 0.0
 
-    def begin(self, now: float) -> None:
-        """A task starts to wait."""
-        if not self._tasks:
-            self._since = now
-        self._tasks += 1
-        self.is_on = True
+    def turn(self, is_on: bool, now: float) -> None:  # noqa: FBT001 - as in `turn(on, now)`
+        """It lasts from now on, or no longer. Without a change, this has no effect."""
+        if is_on is not self.is_on:
+            self._seconds = self.seconds(now)
+            self.is_on, self._since = is_on, now
 
-    def end(self, now: float) -> None:
-        """A task no longer waits."""
-        self._tasks -= 1
-        if not self._tasks:
-            self._seconds += now - self._since
-            self.is_on = False
+    def exclude(self, seconds: float, now: float) -> None:
+        """Do not count the latest seconds."""
+        if self.is_on:
+            self._since = min(now, self._since + seconds)
 
     def seconds(self, now: float) -> float:
         """The time so far."""
-        return self._seconds + (now - self._since if self._tasks else 0.0)
+        return self._seconds + (now - self._since if self.is_on else 0.0)
 
 
 class Calls:
@@ -87,14 +83,14 @@ class Flow:
         is_ordered: Whether results wait for those of earlier elements.
         sampling: The durations of some records.
         room: The feeder's waits for room in the buffer.
-        full: The parts of these waits in which a slot was free, and the same after the end of the input.
-        consumer_seconds: The time in which outputs waited for the consumer.
-        gate: The waits of records for a gate while a slot is free for them, and for a gate of their key while no other
-            record could use the free slots.
-        at_keys: The records that wait for gates of their key.
+        behind: The number of records that wait for an earlier one with the same key.
+        at_keys: The number of records that wait for gates of their key.
+        must_retry_first: Whether no new record may start, because many wait for their retry.
+        gate, retries, keyed, full, source: The times in which a slot is free and nothing starts, each second for one
+            reason: see `Totals`.
+        lacks_records: Whether one of the last three is on, so the start of a call may end it.
         gate_wait: The waits of each record for gates.
-        retries: The time in which new records wait for retries, while a slot is free for them.
-        lanes: The waits of records for an earlier one with the same key.
+        consumer_seconds: The time in which outputs waited for the consumer.
         blocked_seconds: The time in which calls let no other task run.
         input_end: When the input has ended; inf: it has not.
         backoffs: By sequence, when the backoff of a record ends or has ended whose retry has not started.
@@ -112,13 +108,13 @@ class Flow:
         self.is_ordered = False
         self.sampling = Sampling(capacity)
         self.room = Stopwatch()
-        self.full = Stopwatch()
-        self.consumer_seconds = 0.0
-        self.gate = Stopwatch()
-        self.at_keys = 0
+        self.behind = self.at_keys = 0
+        self.must_retry_first = False
+        self.gate, self.retries = Stopwatch(), Stopwatch()
+        self.keyed, self.full, self.source = Stopwatch(), Stopwatch(), Stopwatch()
+        self.lacks_records = False
         self.gate_wait = Durations()
-        self.lanes = Stopwatch()
-        self.retries = Stopwatch()
+        self.consumer_seconds = 0.0
         self.blocked_seconds = 0.0
         self.input_end = inf
         self.backoffs: dict[int, float] = {}
@@ -143,33 +139,39 @@ class Flow:
         """The operator has ended. The clocks are not read any more."""
         self._end = clocks
 
-    def settle(
-        self, now: float, jobs: int, *, ending: int = 0, waits_for_retries: bool = False, idles: bool = False
-    ) -> None:
-        """Derive what keeps slots free from now on. Call this when all that may start now has started.
+    def settle(self, now: float, new: int, *, starting: int = 0, idles: bool = False) -> None:
+        """Derive why slots are free from now on. Call this when all that may start now has started.
 
-        A job that could start but does not, because the function blocks the event loop, is no lack. In front of records
-        that wait for their key, or for its gates, the jobs leave the other slots free.
+        Jobs that are left start at this instant, unless the function blocks the event loop: see `block`.
 
         Args:
             now: The time.
-            jobs: How many records can start.
-            ending: How many calls are about to free their slots.
-            waits_for_retries: Whether new records wait for retries.
+            new: How many new records wait for a slot, or for more records of their group.
+            starting: How many other records take a slot next.
             idles: Whether a worker has found nothing to start.
         """
-        free = self.capacity - self._counters.running + ending
-        is_gated, at_keys, has_ended = self._counters.at_gate > 0, self.at_keys > 0, self.input_end < inf
-        waits_for_retries = waits_for_retries and free > 0 and jobs > 0
-        lacks = jobs < free if self.lanes.is_on or at_keys else jobs == 0 and free > 0
-        lacks = lacks and not is_gated and not waits_for_retries
-        is_short = lacks and (self.room.is_on or (has_ended and self.lanes.is_on))
-        is_held = is_gated or (lacks and at_keys and (is_short or has_ended))
-        for stopwatch, is_on in ((self.retries, waits_for_retries), (self.full, is_short), (self.gate, is_held)):
-            if stopwatch.is_on is not is_on:
-                (stopwatch.begin if is_on else stopwatch.end)(now)
-        if idles and lacks and has_ended and not is_short and not at_keys and self._supply_end is None:
+        free = self.capacity - self._counters.running - starting
+        jobs = 0 if self.group else new  # a group that is complete has started
+        is_behind, at_keys, has_ended = self.behind > 0, self.at_keys > 0, self.input_end < inf
+        lacks = jobs < free
+        reason = None
+        if free > 0 and self._counters.at_gate:
+            reason = self.gate
+        elif free > 0 and self.must_retry_first and new > 0:
+            reason = self.retries
+        elif lacks and at_keys:
+            reason = self.gate
+        elif lacks and is_behind:
+            reason = self.keyed
+        elif lacks and self.room.is_on:
+            reason = self.full
+        elif lacks and not has_ended:
+            reason = self.source
+        elif lacks and idles and not new and self._supply_end is None:
             self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
+        for stopwatch in (self.gate, self.retries, self.keyed, self.full, self.source):
+            stopwatch.turn(stopwatch is reason, now)
+        self.lacks_records = self.keyed.is_on or self.full.is_on or self.source.is_on
 
     def wait_for_gate_of_key(self) -> None:
         """A record starts to wait for a gate of its key."""
@@ -207,9 +209,11 @@ class Flow:
         """A call for a group has ended."""
         self._calls.change(-1, now)
 
-    def block(self, seconds: float) -> None:
-        """Calls have let no other task run for this long."""
+    def block(self, seconds: float, now: float) -> None:
+        """Calls have let no other task run for this long, so nothing else was the reason that slots were free."""
         self.blocked_seconds += seconds
+        for stopwatch in (self.keyed, self.full, self.source):
+            stopwatch.exclude(seconds, now)
 
     # The account
 
@@ -262,18 +266,17 @@ class Flow:
         busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
         if self.group:
             busy = self._calls.seconds(now)
-        begin, input_end = self._begin[0], min(now, self.input_end)
         return Totals(
             operators=1,
             ordered=int(self.is_ordered),
             capacity=self.capacity,
             buffer=self._bound,
             group=self.group,
-            supply=now - begin,
+            supply=now - self._begin[0],
             busy=busy,
-            source=input_end - begin - self.room.seconds(now),
+            source=self.source.seconds(now),
             full=self.full.seconds(now),
-            keyed=self.lanes.seconds(now),
+            keyed=self.keyed.seconds(now),
             gated=self.gate.seconds(now),
             retries=self.retries.seconds(now),
             blocked=self.blocked_seconds,

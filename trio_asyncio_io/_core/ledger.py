@@ -102,7 +102,6 @@ class Ledger:
         self.flow = Flow(capacity or bound, bound, order, self.counters, group=group)
         self._slots_of_record = 0 if group else 1
         self._ungrouped = 0  # new records that wait for their group
-        self._free_since: dict[int, float] = {}  # by sequence, when a job could start that had waited for its key
         self._watermarks = 0  # accepted and not received
         self._inserted = 0  # watermarks accepted that are not elements of the source
         self._taken_before = restored.taken - self._sources_in_backlog()
@@ -119,6 +118,7 @@ class Ledger:
     def begin_run(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
         self.flow.begin(clocks)
+        self.settle(clocks[0])
 
     def end_run(self, clocks: tuple[float, float]) -> None:
         """The operator has ended."""
@@ -148,7 +148,9 @@ class Ledger:
             self.counters.known += 1
             entry.complete(self._outputs_of(entry, results))
         elif self._has_keys and not self.order.may_start(entry):
-            self.flow.lanes.begin(now)
+            self.flow.behind += 1
+            if self.flow.source.is_on:
+                self.settle(now)
         elif self.may_start:
             self.jobs.append(entry)
         return entry
@@ -198,18 +200,17 @@ class Ledger:
     def wait_for_room(self, now: float) -> None:
         """Record that the feeder waits for room. It continues when `may_refill` is true."""
         self._refill_at = self.room_at + self.buffered - self._low_water
-        self.flow.room.begin(now)
+        self.flow.room.turn(True, now)
         self.settle(now)
 
     def have_room(self, now: float) -> None:
         """Record that the feeder no longer waits for room."""
-        self.flow.room.end(now)
+        self.flow.room.turn(False, now)
         self.settle(now)
 
-    def settle(self, now: float, *, waits_for_retries: bool = False, idles: bool = False) -> None:
-        """Record that all attempts that may start now have started."""
-        jobs = len(self.jobs) + self._ungrouped
-        self.flow.settle(now, jobs, waits_for_retries=waits_for_retries, idles=idles)
+    def settle(self, now: float, *, starting: int = 0, idles: bool = False) -> None:
+        """Record that all attempts that may start now have started. See `Flow.settle`."""
+        self.flow.settle(now, self.count_jobs(), starting=starting, idles=idles)
 
     def may_refill(self) -> bool:
         """Whether a feeder that waits for room may continue. Room for any element suffices if no job waits."""
@@ -224,8 +225,7 @@ class Ledger:
         if not self.input_ended:
             self.input_ended = True
             self.flow.input_end = now
-            if self.flow.lanes.is_on or self.flow.at_keys:
-                self.settle(now)
+            self.settle(now, idles=not self.backlog)
 
     # Waits for the start of an attempt
 
@@ -253,7 +253,7 @@ class Ledger:
         """Remove the first of the jobs, which waits for its group. Returns it, and since when it has waited."""
         entry = self.take()
         self._ungrouped += 1
-        return entry, self._free_since.pop(entry.sequence, entry.since)
+        return entry, entry.since
 
     def end_group_wait(self, group: Entry, waits: Iterable[tuple[float, float]], now: float) -> None:
         """Record that records have waited for their group to be complete, and then for a slot.
@@ -315,8 +315,10 @@ class Ledger:
         entry = self.jobs.popleft()
         counters = self.counters
         counters.running = running = counters.running + 1
-        if running > counters.peak_running:
+        if running >= counters.peak_running:  # such as a call that takes the last slot
             counters.peak_running = running
+            if self.flow.lacks_records:
+                self.settle(now)
         slot_wait = now - entry.since
         counters.slot_wait_seconds += slot_wait
         sampling = self._sampling
@@ -637,10 +639,9 @@ class Ledger:
         successor = self.order.successor(entry)
         if successor is None or not self.may_start:
             return
-        if self.flow.group:
-            self._free_since[successor.sequence] = now
-        self.flow.lanes.end(now)
-        self.flow.settle(now, self.count_jobs() + 1, ending=1 - self._slots_of_record)
+        successor.since = now  # so the wait since then is for a slot alone
+        self.flow.behind -= 1
+        self.settle(now, starting=self._slots_of_record)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

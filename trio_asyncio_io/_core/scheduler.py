@@ -222,11 +222,7 @@ class Scheduler:
                 break
             elif self.grouping.size:
                 break  # records that arrive now belong to the next group, which is formed one pass later
-        self.settle(now, idles=not self.starts)
-
-    def settle(self, now: float, *, idles: bool = False) -> None:
-        """See `Ledger.settle`."""
-        self._ledger.settle(now, waits_for_retries=self.must_retry_first, idles=idles)
+        ledger.settle(now, idles=not self.starts)
 
     def take(self, now: float) -> tuple[Entry, Waiting | None, Exception | None]:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
@@ -334,7 +330,7 @@ class Scheduler:
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
-            self.must_retry_first = len(self._failed) >= self._most_retries
+            self._count_failed()
         return True
 
     def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
@@ -623,10 +619,13 @@ class Scheduler:
         waiting.state = TRANSITIONS[waiting.state]["start"]
         if self._failed:
             self._failed.difference_update(entry.records)
-            self.must_retry_first = len(self._failed) >= self._most_retries
+            self._count_failed()
         self._ledger.reserve()
         self.starts.append((entry, waiting, refusal))
         self._forget(waiting, now)
+
+    def _count_failed(self) -> None:
+        self.must_retry_first = self._ledger.flow.must_retry_first = len(self._failed) >= self._most_retries
 
     def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> None:
         self._ledger.refuse(refusal)

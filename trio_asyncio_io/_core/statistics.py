@@ -21,7 +21,8 @@ class Counts:
     """The counts and the sums of waits of one operator, or of several.
 
     `+` adds those of several operators, such as one in each process: the names in `HIGHEST` are the highest values, and
-    all others are sums. `-` gives what was added after an earlier moment. `repr` shows what is not zero.
+    all others are sums. `-` gives what was added after an earlier moment, for the same operators: the names in
+    `CONSTANT` stay as they are. `repr` shows what is not zero.
 
     A new count is one line here: `Statistics`, `Totals`, their sums, reports and Spark's metrics then have it.
 
@@ -75,6 +76,8 @@ class Counts:
         "buffer",
         "group",
     )
+
+    CONSTANT: ClassVar[tuple[str, ...]] = ("operators", "ordered")
 
     emitted: int = 0
     completed: int = 0
@@ -155,6 +158,8 @@ class Counts:
         own = getattr(self, name)
         if name in self.HIGHEST:
             return max(own, other)
+        if operation is sub and name in self.CONSTANT:
+            return own
         return combined(operation, own, other) if isinstance(own, Mapping) else operation(own, other)
 
 

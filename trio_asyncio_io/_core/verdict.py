@@ -56,14 +56,15 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
         seconds: The length of the runs so far.
         supply: The part of `seconds` up to the moment when the input had ended and all records had started.
         busy: The time for which invocations held a slot.
-        source: The time in which the input had not ended and the buffer had room.
+        source: The time in which a slot was free, the buffer had room, the input had not ended, and no record waited.
+            A record that waits for its group, or for its retry, does not count.
         withheld: The part of it in which the input could not be read, because outputs were being written.
-        full: The time in which the buffer was full, or the input had ended, and a slot was free for lack of records.
+        full: The time in which a slot was free, the buffer was full, and no record waited for its key.
         consumer: The time in which outputs waited for the consumer.
         cpu: The CPU time of the thread of the loop and, where the system counts it, the time it waited for the CPU.
-        keyed: The time in which a record waited for an earlier one with the same key.
-        gated: The time in which a gate held back at least one call.
-        retries: The time in which no new record began, because as many as the capacity waited for their retry.
+        keyed: The time in which a slot was free, while all records that waited did so for an earlier one with their key.
+        gated: The time in which a slot was free, and a gate held back calls.
+        retries: The time in which a slot was free, and new records waited until fewer records wait for their retry.
         blocked: The time in which a call ran that let no other task run.
         repeated_seconds: The sum of the durations of attempts that were retried.
         rested_seconds: The sum of the backoffs of records, which hold no slot.
@@ -139,8 +140,8 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
 
     @property
     def slot_wait_share(self) -> float:
-        """The share of the time in which records waited for nothing but a slot."""
-        return max(0.0, 1.0 - self.of_supply(self.source + self.full + self.retries))
+        """The share of the time in which no slot was free."""
+        return max(0.0, 1.0 - self.of_supply(self.source + self.full + self.keyed + self.retries + self.gated))
 
     @property
     def allowed(self) -> float:
@@ -228,7 +229,7 @@ def _of_consumer(totals: Totals) -> tuple[str, str]:
 
 def _of_gate(totals: Totals) -> tuple[str, str]:
     if totals.refused > totals.records:
-        reason = f"Gates refused {totals.refused:,} of {totals.refused + totals.records:,} records."
+        reason = f"Gates refused {totals.refused:,} of {plural(totals.refused + totals.records, 'record')}."
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
     by_wait = sorted(totals.seconds_by_gate.items(), key=lambda gate: -gate[1])
     waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
@@ -293,31 +294,34 @@ def _of_timeouts(totals: Totals) -> tuple[str, str]:
 
 
 def _of_retries(totals: Totals) -> tuple[str, str]:
+    cause = "Find out why the attempts fail."
+    fewer = "A gate such as AdaptiveRate or CircuitBreaker makes fewer calls while the service refuses them."
+    at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
     if totals.retries > max(totals.full, totals.supply * totals.slot_wait_share):
         reason = (
-            f"No new record began {totals.of_supply(totals.retries):.0%} of the time, because {totals.capacity:,} "
-            f"records, as many as the capacity, waited for their retry: the service refuses calls."
+            f"No new record began {totals.of_supply(totals.retries):.0%} of the time, while "
+            f"{plural(at_once, 'record')} waited for a retry, as many as can run at once: the service refuses calls."
         )
-        fewer = "A gate such as AdaptiveRate or CircuitBreaker makes fewer calls while the service refuses them."
-        return reason, f"Find out why the attempts fail. {fewer}"
+        return reason, f"{cause} {fewer}"
     if totals.of_supply(totals.full) > totals.slot_wait_share:
         rested = _share(totals.rested_seconds, totals.latency_seconds)
-        reason = (
-            f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {totals.retried:,} retries."
-        )
+        reason = f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {_retries(totals)}."
         larger = "With a larger buffer, more other records can run during the backoffs."
-        return reason, f"Find out why the attempts fail. {larger}"
+        return reason, f"{cause} {larger if totals.buffer > at_once else fewer}"
     reason = (
-        f"{_slots(totals)} About {totals.of_calls(totals.repeated_seconds):.0%} of that time went into "
-        f"{totals.retried:,} attempts that were repeated."
+        f"{_slots(totals)} About {totals.of_calls(totals.repeated_seconds):.0%} of that time went into attempts that "
+        f"were repeated, by {_retries(totals)}."
     )
-    more = "More capacity also sends more attempts that fail; a retry budget limits them."
-    return reason, f"Find out why the attempts fail. {more}"
+    return reason, f"{cause} More capacity also sends more attempts that fail; a retry budget limits them."
+
+
+def _retries(totals: Totals) -> str:
+    return f"{totals.retried:,} {'retry' if totals.retried == 1 else 'retries'}"
 
 
 def _of_key(totals: Totals) -> tuple[str, str]:
     reason = (
-        f"Slots were free {totals.of_supply(totals.full):.0%} of the time, while records waited for earlier ones with "
+        f"Slots were free {totals.of_supply(totals.keyed):.0%} of the time, while records waited for earlier ones with "
         "the same key."
     )
     faster = "Use a finer key, combine the records of a key into one call, or make that call faster."
@@ -354,7 +358,7 @@ def _of_source(totals: Totals) -> tuple[str, str]:
     is_less = totals.peak_running and enough < totals.capacity
     advice = f" For this one, capacity={enough:,} is enough." if is_less else ""
     return (
-        f"Elements came too slowly: {source:.0%} of the time the buffer had room for more.",
+        f"Elements came too slowly: {source:.0%} of the time a slot was free and no record waited.",
         f"Make the source faster.{advice}",
     )
 
@@ -520,17 +524,19 @@ def _limit_of_flow(totals: Totals, compared: Compared | None) -> Limit:
 
 def _limit_of_jobs(totals: Totals) -> Limit:
     """The limit of an operator whose slots wait for records."""
-    if totals.source >= max(totals.full, totals.retries):
+    held = totals.full + totals.keyed
+    if totals.source >= max(held, totals.retries):
         return "consumer" if 2 * totals.withheld > totals.source else "source"
-    if totals.retries >= totals.full:
+    if totals.retries >= held:
         return "retries"
-    if 2 * totals.keyed >= totals.full:
+    if totals.keyed >= totals.full:
         return "key"
     return "retries" if _share(totals.rested_seconds, totals.latency_seconds) >= WASTE else "buffer"
 
 
 def _waits_for_slots(totals: Totals) -> bool:
-    return totals.slot_wait_share >= totals.of_supply(max(totals.source, totals.full, totals.retries))
+    most = max(totals.source, totals.full + totals.keyed, totals.retries)
+    return totals.slot_wait_share >= totals.of_supply(most)
 
 
 def _limit_of_slots(totals: Totals, compared: Compared | None) -> Limit:
