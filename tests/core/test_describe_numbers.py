@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from trio_asyncio_io._core.describe import amount, duration, plural
+from trio_asyncio_io._core.describe import amount, duration, in_words, plural
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,20 @@ def test_an_amount_has_at_most_three_digits_and_no_exponent(number: float, text:
 
 def test_a_count_has_its_noun_in_the_plural_unless_it_is_one() -> None:
     assert (plural(1, "call"), plural(1200, "call")) == ("1 call", "1,200 calls")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 seconds"),
+        (0.2, "0.2 seconds"),
+        (1.0, "1 second"),
+        (60.0, "1 minute"),
+        (300.0, "5 minutes"),
+        (5_400.0, "1.5 hours"),
+        (16 * 86_400.0, "16 days"),
+        (inf, "without an end"),
+    ],
+)
+def test_seconds_in_words_have_the_largest_unit(seconds: float, text: str) -> None:
+    assert in_words(seconds) == text

@@ -221,3 +221,72 @@ def test_an_answer_before_the_first_throttled_call_says_nothing_about_the_rate()
     gate = AdaptiveRate(20)
     gate.ended(0.0, 0.0, Outcome("error"), 1.0)
     assert throttled(gate, 1.0).rate(1.0) == 20
+
+
+# Giving up
+
+QUOTA = ConnectionRefusedError("the quota is used up")
+DAYS = Outcome("throttled", 16 * 86_400.0, QUOTA)
+
+
+def paused(gate: AdaptiveRate, now: float = 0.0) -> AdaptiveRate:
+    gate.ended(now, 0.0, DAYS, 1.0)
+    return gate
+
+
+def test_it_gives_up_with_the_last_answer_of_the_service() -> None:
+    gate = paused(AdaptiveRate(give_up=90.0))
+    gate.ended(70.0, 0.0, DAYS, 1.0)
+    assert gate.delay(70.0, 1.0) == 20.0
+    with pytest.raises(ConnectionRefusedError) as raised:
+        gate.delay(90.0, 1.0)
+    assert raised.value is QUOTA
+    (note,) = QUOTA.__notes__
+    assert note == (
+        "the service has accepted no call for 1.5 minutes (give_up), so the operator stops, and in its last answer it "
+        "asks to wait 16 days. Check the quota and start again when the service accepts calls, or set give_up to a "
+        "longer time"
+    )
+
+
+def test_after_giving_up_another_wait_begins() -> None:
+    """Such as that of the next run: the clock of a gate stands still between two runs."""
+    gate = paused(AdaptiveRate(give_up=30.0))
+    with pytest.raises(ConnectionRefusedError):
+        gate.delay(30.0, 1.0)
+    assert gate.delay(30.0, 1.0) >= 30.0
+
+
+def test_a_success_begins_the_wait_again() -> None:
+    gate = paused(AdaptiveRate(give_up=90.0))
+    gate.ended(50.0, 1.0, OK, 1.0)
+    paused(gate, 70.0)
+    assert gate.delay(70.0, 1.0) >= 60.0
+    assert gate.delay(100.0, 1.0) >= 30.0
+
+
+def test_the_time_in_which_no_call_waits_does_not_count() -> None:
+    gate = paused(AdaptiveRate(give_up=90.0))
+    gate.started(1000.0, 1.0)
+    paused(gate, 1000.0)
+    assert 20.0 <= gate.delay(1000.0, 1.0) <= 30.0
+
+
+def test_it_never_gives_up_with_infinity_or_without_an_exception() -> None:
+    assert paused(AdaptiveRate(give_up=inf)).delay(50.0, 1.0) > 0
+    gate = AdaptiveRate(give_up=10.0)
+    gate.ended(0.0, 0.0, Outcome("throttled", 100.0), 1.0)
+    assert gate.delay(50.0, 1.0) > 0
+
+
+def test_a_pause_that_is_cut_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    gate = AdaptiveRate(name="api")
+    gate.ended(0.0, 0.0, Outcome("throttled", 60.0), 1.0)
+    assert caplog.messages == []
+    for now in (70.0, 140.0):
+        paused(gate, now)
+    (message,) = caplog.messages
+    assert message == (
+        "AdaptiveRate 'api': the service asks to wait 16 days. The next call is made after 1 minute (max_pause), and "
+        "if the service accepts none for 5 minutes (give_up), the operator stops"
+    )

@@ -152,7 +152,7 @@ def test_calls_that_started_before_say_nothing_about_the_probe() -> None:
 
 
 def test_it_gives_up_with_the_exception_of_the_service() -> None:
-    gate = opened(open_for=2.0, give_up=5.0)
+    gate = opened(open_for=3.0, max_open=6.0, give_up=5.0)
     now = gate.delay(0.0, 1.0)
     probe(gate, now, OVERLOAD)
     assert gate.delay(now, 1.0) <= 5.0 - now
@@ -160,6 +160,15 @@ def test_it_gives_up_with_the_exception_of_the_service() -> None:
         gate.delay(5.0, 1.0)
     assert str(raised.value) == "down"
     assert raised.value.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
+
+
+def test_after_giving_up_another_wait_begins() -> None:
+    gate = opened(open_for=20.0, max_open=20.0, give_up=5.0)
+    with pytest.raises(ConnectionRefusedError):
+        gate.delay(5.0, 1.0)
+    assert gate.delay(5.0, 1.0) == 5.0
+    with pytest.raises(ConnectionRefusedError):
+        gate.delay(10.0, 1.0)
 
 
 def test_a_trickle_without_calls_counts_for_giving_up() -> None:

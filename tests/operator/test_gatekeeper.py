@@ -13,17 +13,20 @@ from trio.testing import MockClock
 from trio_asyncio_io import (
     AsyncWaitOperator,
     ElementTimeoutError,
+    ExponentialBackoff,
     FixedDelay,
     Histogram,
     Results,
     Totals,
     keyed_wait,
     ordered_wait,
+    transient,
     unordered_wait,
 )
 from trio_asyncio_io.gates import (
     AdaptiveCapacity,
     AdaptiveRate,
+    CircuitBreaker,
     Gate,
     Outcome,
     PerKey,
@@ -526,3 +529,66 @@ def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
 def test_a_capacity_is_one_number(capacity: Any) -> None:
     with pytest.raises(TypeError, match=r"^capacity must be a whole number, got "):
         ordered_wait("ab", Scripted(), timeout=1.0, capacity=capacity)
+
+
+# A service that accepts no calls
+
+DAYS = 16 * 86_400.0
+
+
+def host(row: int) -> int:
+    return row % 2
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        AdaptiveRate,
+        lambda: [RateLimit(1e6), AdaptiveRate()],
+        lambda: PerKey(AdaptiveRate(), key=host),
+    ],
+    ids=["for all", "in a list", "per key"],
+)
+async def test_a_quota_that_is_used_up_ends_a_run_of_many_rows_soon(gate: Any, autojump_clock: MockClock) -> None:
+    calls = 0
+
+    async def call(row: int) -> None:
+        nonlocal calls
+        calls += 1
+        await trio.sleep(0.05)
+        raise BusyError(DAYS)
+
+    retry = ExponentialBackoff(3, 0.2, 10, retry_on=transient)
+    with pytest.raises(BusyError) as raised:
+        await results_of(ordered_wait(range(1000), call, timeout=30.0, gate=gate(), retry=retry, on_error="skip"))
+    assert 300.0 <= trio.current_time() < 400.0
+    assert calls < 150
+    assert "asks to wait 16 days" in raised.value.__notes__[-1]
+
+
+@pytest.mark.parametrize("gate", [None, AdaptiveRate()], ids=["without a gate", "with one"])
+async def test_a_row_whose_service_asks_to_wait_beyond_its_deadline_fails_at_once(
+    gate: Any, autojump_clock: MockClock
+) -> None:
+    recorder = Recorder(Scripted(default=Step(0.05, error=BusyError(31.0))))
+    retry = ExponentialBackoff(3, 0.2, 10, retry_on=transient)
+    with pytest.raises(ElementTimeoutError):
+        await results_of(ordered_wait([1], recorder, timeout=30.0, gate=gate, retry=retry))
+    assert trio.current_time() == pytest.approx(0.05)
+    assert len(recorder.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("gate", "error"),
+    [(AdaptiveRate(), BusyError(DAYS)), (CircuitBreaker(calls=1), ConnectionError())],
+    ids=["rate", "breaker"],
+)
+def test_a_gate_that_has_given_up_makes_calls_in_the_next_run(gate: Gate, error: Exception) -> None:
+    """Its clock stands still between two runs."""
+
+    async def main(rows: int, call: Any) -> list[int]:
+        return await results_of(ordered_wait(range(rows), call, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
+
+    with pytest.raises(type(error)):
+        trio.run(main, 1000, Scripted(default=Step(error=error)), clock=MockClock(autojump_threshold=0))
+    assert trio.run(main, 2, Scripted(), clock=MockClock(autojump_threshold=0)) == [0, 1]

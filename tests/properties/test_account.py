@@ -55,7 +55,9 @@ class Load:
             "buffer": max(self.capacity, self.group[0] if self.group else 0) + self.more_buffer,
             "timeout": math.inf,
             "gate": gate,
-            "retry": FixedDelay(3, self.backoff / 4, retry_on=OSError, retry_on_result=lambda result: result == "again"),
+            "retry": FixedDelay(
+                3, self.backoff / 4, retry_on=OSError, retry_on_result=lambda result: result == "again"
+            ),
             "on_error": self.handle,
         }
         if self.group is not None:

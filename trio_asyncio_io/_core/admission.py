@@ -350,6 +350,7 @@ class Line:
         holders: By gate, how long it has held back this line.
         held_until: When the first record may be admitted, if nothing changes before. -inf: unknown.
         heap: The records, with their ranks.
+        failure: An exception of a gate of a key, which the next check of a record raises.
     """
 
     def __init__(self, in_use: Iterable[GateInUse] = ()) -> None:
@@ -357,6 +358,7 @@ class Line:
         self.holders = Holders()
         self.held_until = -inf
         self.heap: list[tuple[Rank, Waiting]] = []
+        self.failure: Exception | None = None
 
     def __len__(self) -> int:
         return len(self.heap)
@@ -454,4 +456,7 @@ class KeyGates:
 
     def delay(self, weights: Weights, now: float) -> float:
         """See `Line.delay`."""
+        if self.line.failure is not None:
+            failure, self.line.failure = self.line.failure, None
+            raise failure
         return self.line.delay(weights[self._of_key], now)

@@ -113,6 +113,18 @@ def duration(seconds: float) -> str:
     return f"{amount(seconds / scale)} {unit}"
 
 
+WORDS = ((86_400.0, "day"), (3_600.0, "hour"), (60.0, "minute"), (1.0, "second"))
+
+
+def in_words(seconds: float) -> str:
+    """Seconds in the largest unit of which there is at least one, such as "16 days", "1.5 hours" or "0.2 seconds"."""
+    if seconds == inf:
+        return "without an end"
+    scale, unit = next((each for each in WORDS if seconds >= each[0]), WORDS[-1])
+    number = amount(seconds / scale) if seconds else "0"
+    return f"{number} {unit}{'' if number == '1' else 's'}"
+
+
 def plural(count: int, noun: str) -> str:
     """A count and a noun whose plural ends in s."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

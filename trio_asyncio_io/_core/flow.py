@@ -30,7 +30,7 @@ class Stopwatch:
         self._since = 0.0
         self._seconds = 0.0
 
-    def turn(self, is_on: bool, now: float) -> None:  # noqa: FBT001 - as in `turn(on, now)`
+    def turn(self, is_on: bool, now: float) -> None:  # noqa: FBT001 - it has the state as its argument
         """It lasts from now on, or no longer. Without a change, this has no effect."""
         if is_on is not self.is_on:
             self._seconds = self.seconds(now)

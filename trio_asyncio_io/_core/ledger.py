@@ -200,12 +200,12 @@ class Ledger:
     def wait_for_room(self, now: float) -> None:
         """Record that the feeder waits for room. It continues when `may_refill` is true."""
         self._refill_at = self.room_at + self.buffered - self._low_water
-        self.flow.room.turn(True, now)
+        self.flow.room.turn(is_on=True, now=now)
         self.settle(now)
 
     def have_room(self, now: float) -> None:
         """Record that the feeder no longer waits for room."""
-        self.flow.room.turn(False, now)
+        self.flow.room.turn(is_on=False, now=now)
         self.settle(now)
 
     def settle(self, now: float, *, starting: int = 0, idles: bool = False) -> None:

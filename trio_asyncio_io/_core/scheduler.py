@@ -593,8 +593,10 @@ class Scheduler:
         waiting = line.first
         try:
             delay = keys.delay(waiting.weights, now)
-        except Exception:  # noqa: BLE001 - the record gets the exception when it is checked
+        except RefusedError:  # the record is refused when it is checked, if it still is
             delay = 0.0
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything, and may raise it only once
+            line.failure, delay = error, 0.0
         line.held_until = now + delay
         if not delay:
             by_gate = line.holders.of_wait(waiting, now)

@@ -62,7 +62,7 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
         full: The time in which a slot was free, the buffer was full, and no record waited for its key.
         consumer: The time in which outputs waited for the consumer.
         cpu: The CPU time of the thread of the loop and, where the system counts it, the time it waited for the CPU.
-        keyed: The time in which a slot was free, while all records that waited did so for an earlier one with their key.
+        keyed: The time in which a slot was free, and all records that waited did so for an earlier one with their key.
         gated: The time in which a slot was free, and a gate held back calls.
         retries: The time in which a slot was free, and new records waited until fewer records wait for their retry.
         blocked: The time in which a call ran that let no other task run.

@@ -7,6 +7,7 @@ deadline starts, so no call times out because it had to wait. Retries pass the g
 # The layout. These modules neither wait nor import Trio.
 #
 #     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget    the gates
+#     _refusals         how long a service has accepted no call
 #     _settle           corrects the weight of the present call, and reports it
 
 from .._core.admission import CallEndedError

@@ -17,6 +17,7 @@ The rules are the methods below, in this order: what the rate is, what a call pa
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from math import cbrt, inf
@@ -24,7 +25,9 @@ from random import random
 from typing import Any
 
 from .._core.checks import check_callable, check_number, check_optional_name, check_seconds
+from .._core.describe import in_words
 from .._core.gate import Classify, Gate, Outcome
+from ._refusals import Refusals
 
 __all__ = ["AdaptiveRate"]
 
@@ -52,6 +55,8 @@ JITTER = 0.1  # of a pause, so that processes do not return together
 LATE = 0.05  # seconds by which a start may be late without delaying the next ones
 FORGOTTEN_AFTER = 600.0  # seconds
 
+_log = logging.getLogger("trio_asyncio_io")
+
 
 class AdaptiveRate(Gate):
     """Finds the rate that a service admits, from its answers "too many requests". Idle until the first of them.
@@ -70,8 +75,11 @@ class AdaptiveRate(Gate):
     After three refusals without a success, the service refuses everything, whatever the rate. One call probes it after
     0.1 s, 0.2 s, and so on, up to one per second. The first success restores the rate.
 
-    If the service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %. A second or
-    less applies to the refused call only (its retry strategy).
+    If the service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, but at most
+    for `max_pause`, of which a warning tells. A second or less applies to the refused call only (its retry strategy).
+
+    Calls do not wait without an end: after `give_up` seconds in which the service has accepted no call, the operator
+    fails with the service's own exception.
 
     Each process finds its own rate. Several of them share a service's limit without communication. At less than about
     two calls per second and process, use `RateLimit` with a share of the limit instead; in Spark, `cluster_rate`.
@@ -83,6 +91,8 @@ class AdaptiveRate(Gate):
         growth: Calls per second and second cubed by which the rate grows, above 0 and finite. With few processes, 1.0
             finds a higher limit sooner.
         max_pause: Upper limit of the seconds of a pause, at least 0 and finite.
+        give_up: Seconds after which the operator fails with the service's own exception, if the service has accepted no
+            call meanwhile; above 0. Time in which no call waited for the gate does not count. `math.inf`: never.
         classify: exception -> `Outcome` or its kind. None (the default): the kind that `Outcome` describes.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
@@ -103,6 +113,7 @@ class AdaptiveRate(Gate):
         cut: float = 0.7,
         growth: float = 0.4,
         max_pause: float = 60.0,
+        give_up: float = 300.0,
         classify: Classify | None = None,
         name: str | None = None,
     ) -> None:
@@ -110,6 +121,7 @@ class AdaptiveRate(Gate):
         self.cut = check_number("cut", cut, "above 0 and below 1", lambda share: 0 < share < 1)
         self.growth = check_number("growth", growth, "above 0 and finite", lambda number: 0 < number < inf)
         self.max_pause = check_seconds("max_pause", max_pause, finite=True)
+        self.give_up = check_seconds("give_up", give_up, positive=True)
         self.classify = None if classify is None else check_callable("classify", classify)
         self.name = check_optional_name(name)
         self._w: float | None = None  # the rate that was refused; None: searching
@@ -122,6 +134,8 @@ class AdaptiveRate(Gate):
         self._started_at = -inf
         self._next_start = -inf
         self._paused_until = -inf
+        self._refusals = Refusals(self.give_up)
+        self._has_warned = False
 
     def rate(self, now: float) -> float:
         """Calls per second at this instant; `math.inf` while the gate is idle."""
@@ -138,13 +152,18 @@ class AdaptiveRate(Gate):
         return _within(self._w * max(cubic, search))
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - it is paid by the next call
-        """The seconds until the next start, and until the end of a pause."""
-        return 0.0 if self.is_idle else max(0.0, self._next_start - now, self._paused_until - now)
+        """The seconds until the next start, and until the end of a pause.
+
+        Raises:
+            Exception: That of the last refusal: the service has accepted no call for `give_up` seconds.
+        """
+        return 0.0 if self.is_idle else self._refusals.limited(max(0.0, self._free_at - now), now)
 
     def started(self, now: float, weight: float) -> None:
         """Pay with the time until the next start."""
         if self.is_idle:
             return
+        self._refusals.skip(max(0.0, now - self._free_at))
         if now > self._next_start + LATE:  # no call was held back, so the rate was not tested
             self._grows_from += now - max(self._next_start, self._grows_from)
         rate = self.rate(now)
@@ -158,9 +177,19 @@ class AdaptiveRate(Gate):
         started = now - seconds
         if outcome.kind == "throttled":
             self._throttled(now, started, weight)
+            self._refusals.add(now, outcome)
             if outcome.retry_after is not None and outcome.retry_after > ROUNDED_UP:
                 self._pause(now, outcome.retry_after)
-        elif outcome.kind in {"ok", "error"} and started >= self._cut_at and not self.is_idle:
+        elif outcome.kind in {"ok", "error"} and not self.is_idle:
+            self._refusals.end()
+            self._accepted(now, started)
+
+    @property
+    def _free_at(self) -> float:
+        return max(self._next_start, self._paused_until)
+
+    def _accepted(self, now: float, started: float) -> None:
+        if started >= self._cut_at:
             if self._in_a_row >= IN_A_ROW:  # the probing has ended
                 self._grows_from = now
             self._in_a_row = 0
@@ -204,17 +233,28 @@ class AdaptiveRate(Gate):
         self._grows_from = now
 
     def _pause(self, now: float, retry_after: float) -> None:
+        if retry_after > self.max_pause and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "%s: the service asks to wait %s. The next call is made after %s (max_pause), and if the service "
+                "accepts none for %s (give_up), the operator stops",
+                self.label,
+                in_words(retry_after),
+                in_words(self.max_pause),
+                in_words(self.give_up),
+            )
         until = now + min(retry_after, self.max_pause) * (1 + JITTER * random())
         self._paused_until = max(self._paused_until, until)
         self._grows_from = max(self._grows_from, self._paused_until)
 
     def may_forget(self, now: float) -> bool:
         """Whether the gate is idle, or was not used for ten minutes after its last start or pause."""
-        return now >= max(self._next_start, self._paused_until) + FORGOTTEN_AFTER
+        return now >= self._free_at + FORGOTTEN_AFTER
 
     def configuration(self) -> dict[str, Any]:
         """The numbers, as given."""
-        return {"start": self.start, "cut": self.cut, "growth": self.growth, "max_pause": self.max_pause}
+        names = ("start", "cut", "growth", "max_pause", "give_up")
+        return {name: getattr(self, name) for name in names}
 
     def __reduce__(self) -> tuple[Callable[..., AdaptiveRate], tuple[()]]:
         return partial(AdaptiveRate, **self.configuration(), classify=self.classify, name=self.name), ()

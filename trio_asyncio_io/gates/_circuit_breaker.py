@@ -121,6 +121,7 @@ class CircuitBreaker(Gate):
             return delay
         give_up_at = self._failing_since + self.give_up
         if now >= give_up_at:
+            self._failing_since = now  # another wait begins, such as that of the next run
             error = copied(self._error)  # raising it adds frames, which would keep the operator
             add_note(error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops")
             raise error

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
 
+from tests.support import outputs
 from tests.udfs.http.serving import Peer, refusing, serving
 from tests.udfs.http_columns.working import get, request, responding, results_of, work
+from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Gate, Outcome
+from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._requests import HttpRequest
 
 HEARD: list[tuple[str, float | None]] = []  # by all copies of a `Spy`
@@ -175,3 +181,19 @@ def test_without_gates_there_are_none() -> None:
 def test_the_host_is_the_origin_of_the_url(url: str, host: tuple[bytes, bytes, int] | None) -> None:
     origin = HttpRequest("GET", url).origin
     assert (None if origin is None else origin[:3]) == host
+
+
+async def test_the_default_gate_ends_a_job_soon_whose_host_asks_to_wait_for_days(autojump_clock: MockClock) -> None:
+    options = HttpOptions()._settings.options
+    hosts = [SimpleNamespace(origin=number % 2) for number in range(1000)]
+
+    async def call(row: Any) -> None:
+        error: Any = ConnectionError("the quota is used up")
+        error.retry_after = 16 * 86_400.0
+        raise error
+
+    operator = ordered_wait(hosts, call, timeout=30.0, gate=options.gates, on_error="skip")
+    with pytest.raises(ConnectionError, match="the quota is used up") as raised:
+        await outputs(operator)
+    assert 300.0 <= trio.current_time() < 400.0
+    assert "asks to wait 16 days" in raised.value.__notes__[-1]

@@ -1,0 +1,62 @@
+"""How long a service has accepted no call, for gates that wait until it does."""
+
+from __future__ import annotations
+
+from math import inf
+
+from .._core.describe import in_words
+from .._core.gate import Outcome
+from .._core.notes import add_note
+
+__all__ = ["Refusals"]
+
+
+class Refusals:
+    """The refusals of a service since its last success. A gate waits for the next success, but not without an end.
+
+    Args:
+        give_up: Seconds without a success after which the gate gives up. `math.inf`: never.
+    """
+
+    def __init__(self, give_up: float) -> None:
+        self._give_up = give_up
+        self._since = inf
+        self._last: Outcome | None = None
+
+    def add(self, now: float, outcome: Outcome) -> None:
+        """The service has refused a call."""
+        self._since = min(self._since, now)
+        self._last = outcome
+
+    def end(self) -> None:
+        """The service has accepted a call."""
+        self._since, self._last = inf, None
+
+    def skip(self, seconds: float) -> None:
+        """No call has waited for this long, so nothing is known of that time."""
+        self._since += seconds
+
+    def limited(self, delay: float, now: float) -> float:
+        """The delay, at most until the gate gives up.
+
+        Raises:
+            Exception: That of the last refusal: the gate gives up. From then on, another wait begins.
+        """
+        error = None if self._last is None else self._last.error
+        if not delay or error is None:  # there is nothing to fail with
+            return delay
+        give_up_at = self._since + self._give_up
+        if now < give_up_at:
+            return min(delay, give_up_at - now)
+        add_note(error, self._reason())
+        self.end()
+        raise error
+
+    def _reason(self) -> str:
+        assert self._last is not None
+        asks = self._last.retry_after
+        wait = "" if asks is None else f", and in its last answer it asks to wait {in_words(asks)}"
+        return (
+            f"the service has accepted no call for {in_words(self._give_up)} (give_up), so the operator stops{wait}. "
+            "Check the quota and start again when the service accepts calls, or set give_up to a longer time"
+        )
