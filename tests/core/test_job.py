@@ -11,7 +11,7 @@ from trio_asyncio_io._core.job import TaskTimes
 def task(began: float, seconds: float, *, first: bool = False, **times: float) -> TaskTimes:
     return TaskTimes(
         tasks=1,
-        workers=int(first),
+        at_once=int(first),
         began=1e9 + began,
         ended=1e9 + began + seconds,
         arrived=1e9 + began if first else 0.0,
@@ -39,21 +39,21 @@ def verdict(limit: str) -> Verdict:
 
 
 def test_the_parts_of_the_time_are_those_of_all_workers() -> None:
-    assert LONG.applied_to(verdict("source")).sentences[1:] == (
+    assert LONG.applied_to(verdict("source")).sentences[:-1] == (
         (
-            "2 tasks in 2 workers, in 100 s: starts of tasks 1%, work 96%, tails, in which fewer rows were left than "
+            "2 tasks in 100 s, 2 at once: starts of tasks 1%, work 96%, tails, in which fewer rows were left than "
             "half of the slots 2%, gaps between tasks 0%, no task 0%."
         ),
     )
-    assert "no task 33%" in SKEWED.applied_to(verdict("source")).sentences[1]
-    assert "gaps between tasks 10%" in SMALL.applied_to(verdict("source")).sentences[1]
+    assert "no task 33%" in SKEWED.applied_to(verdict("source")).sentences[0]
+    assert "gaps between tasks 10%" in SMALL.applied_to(verdict("source")).sentences[0]
 
 
 @pytest.mark.parametrize(
     ("times", "advice"),
     [
         (LONG, ""),
-        (SMALL, "use fewer partitions, 2 or 4 for these workers in place of 40."),
+        (SMALL, "use fewer partitions, 2 or 4 in place of 40."),
         (SKEWED, "repartition to 4 partitions of equal size."),
         (TAILS, "end the slowest calls earlier"),
         (LATE, ""),
@@ -90,7 +90,7 @@ def test_slow_last_calls_are_not_the_cause_if_each_task_has_fewer_rows_than_slot
 
 def test_workers_without_a_task_do_not_need_the_number_of_partitions_that_they_have() -> None:
     said = LEASED.applied_to(verdict("gate"))
-    assert "no task 15%" in said.sentences[1]
+    assert "no task 15%" in said.sentences[0]
     assert said.advice == "Set capacity=200."
 
 
@@ -120,5 +120,5 @@ def test_a_verdict_on_too_few_calls_stays() -> None:
 
 
 def test_tasks_that_took_no_time_have_a_verdict() -> None:
-    times = TaskTimes(tasks=1, workers=1, began=0.0, ended=1.0)
+    times = TaskTimes(tasks=1, at_once=1, began=0.0, ended=1.0)
     assert times.applied_to(verdict("source")).limit == "source"

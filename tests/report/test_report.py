@@ -347,7 +347,7 @@ async def test_the_time_of_the_tasks_is_divided_and_judged(
             of_task.write_part(
                 TaskTimes(
                     tasks=1,
-                    workers=int(is_first),
+                    at_once=int(is_first),
                     began=began,
                     ended=began + 10,
                     arrived=began * is_first,
@@ -358,9 +358,9 @@ async def test_the_time_of_the_tasks_is_divided_and_judged(
                 )
             )
     limited = Page(path).sections["What limited it"]
-    assert any(each.startswith("6 tasks in 1 worker, in 65 s: ") for each in limited)
+    assert any(each.startswith("6 tasks in 65 s, 1 at once: ") for each in limited)
     said = " ".join(limited)
-    assert ("use fewer partitions, 1 or 2 for these workers in place of 6." in said) == (not processor)
+    assert ("use fewer partitions, 1 or 2 in place of 6." in said) == (not processor)
     assert ("The processors of the machines were the limit" in said) == bool(processor)
     assert ("Try capacity=2" in said) == (not processor)
 

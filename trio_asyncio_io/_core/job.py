@@ -1,4 +1,4 @@
-"""The account of a job: where the time of its tasks went, which run one after another in several worker processes."""
+"""The account of a job: where the time of its tasks went, some of which run at once, and others one after another."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ BEHIND_SPARK = frozenset({"source", "consumer"})
 # These limits also hold back the last calls of a task, so its tail is not a cause of its own
 BEHIND_TAILS = frozenset({"gate", "blocking"})
 
-# With more tasks per worker, fewer are better
-TASKS_PER_WORKER = 2
+# Rounds of tasks. With more of them, fewer are better
+ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +35,21 @@ class TaskTimes:
 
     Args:
         tasks: The number of tasks.
-        workers: Those of them that were the first task of the job in their worker process: the number of processes.
+        at_once: Those of them for which no earlier task of the job had left its place: the number that ran at once.
         began: When the first task began, since 1970; 0.0: there is none.
         ended: When the last task ended, since 1970.
-        arrived: The sum of the instants at which these first tasks of workers began.
+        arrived: The sum of the instants at which these first tasks began.
         seconds: The sum of the durations of the tasks.
-        start: The part of it before a task could accept its first row, such as to open the function.
+        start: The part of it from the arrival of a task's first rows until it could accept them, such as to open the
+            function. The wait for these rows is the time of their source.
         tail: The part of it in which fewer rows were left in a task than half of its slots.
-        gap: The time between two tasks of one worker.
+        gap: The time from the end of a task to the beginning of the one in its place.
         processor: How long the loops' threads were ready to run while the processors did something else.
         spark_processor: The same of Spark's threads, which convert rows.
     """
 
     tasks: int = 0
-    workers: int = 0
+    at_once: int = 0
     began: float = 0.0
     ended: float = 0.0
     arrived: float = 0.0
@@ -68,12 +69,12 @@ class TaskTimes:
 
     def applied_to(self, verdict: Verdict) -> Verdict:
         """The verdict on the calls of these tasks, completed by the sentences and the advice that the times give."""
-        whole = self.workers * self.ended - self.arrived  # from the first task of each worker on
+        whole = self.at_once * self.ended - self.arrived  # from the first task in each place on
         if verdict.limit == "unknown" or whole <= 0 or not self.tasks:
             return verdict
         waited = self.processor + (self.spark_processor if verdict.limit in BEHIND_SPARK else 0.0)
         is_busy = waited >= PROCESSOR_IS_BUSY * self.seconds > 0
-        sentences = (*verdict.sentences, self._parts(whole))
+        sentences = (self._parts(whole), *verdict.sentences)
         if is_busy:
             share = min(1.0, waited / self.seconds)
             sentences = (*sentences, f"The tasks waited for a processor of their machine {share:.0%} of the time.")
@@ -90,24 +91,22 @@ class TaskTimes:
             "no task": whole - self.seconds - self.gap,
         }
         shares = ", ".join(f"{name} {max(0.0, seconds) / whole:.0%}" for name, seconds in parts.items())
-        tasks, workers = plural(self.tasks, "task"), plural(self.workers, "worker")
-        return f"{tasks} in {workers}, in {duration(self.ended - self.began)}: {shares}."
+        tasks, seconds = plural(self.tasks, "task"), duration(self.ended - self.began)
+        return f"{tasks} in {seconds}, {self.at_once:,} at once: {shares}."
 
     def _advice(self, whole: float, limit: str) -> str:
         tail = 0.0 if limit in BEHIND_TAILS else self.tail
         lost = self.start + tail + self.gap
-        few = TASKS_PER_WORKER * self.workers
+        few = ROUNDS * self.at_once
         if self.tasks > few and lost > TOO_MUCH * whole:
             parts = "Starts, tails and gaps" if tail else "Starts and gaps"
             return (
                 f"{parts} of tasks take {lost / whole:.0%} of the time: use fewer partitions, "
-                f"{self.workers:,} or {few:,} for these workers in place of {self.tasks:,}."
+                f"{self.at_once:,} or {few:,} in place of {self.tasks:,}."
             )
         idle = whole - self.seconds - self.gap
         if self.tasks != few and idle > TOO_MUCH * whole:
-            return (
-                f"Workers had no task {idle / whole:.0%} of the time: repartition to {few:,} partitions of equal size."
-            )
+            return f"There was no task {idle / whole:.0%} of the time: repartition to {few:,} partitions of equal size."
         if limit != "source" and tail > TOO_MUCH * whole:  # tasks with fewer rows than slots have this limit
             return (
                 f"Tails take {tail / whole:.0%} of the time: end the slowest calls earlier, with an "

@@ -76,7 +76,8 @@ class AdaptiveRate(Gate):
     0.1 s, 0.2 s, and so on, up to one per second. The first success restores the rate.
 
     If the service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, but at most
-    for `max_pause`, of which a warning tells. A second or less applies to the refused call only (its retry strategy).
+    for `max_pause`; a longer one is logged once, as a warning. A second or less applies to the refused call only (its
+    retry strategy).
 
     Calls do not wait without an end: after `give_up` seconds in which the service has accepted no call, the operator
     fails with the service's own exception.

@@ -121,8 +121,9 @@ def summary(metrics: Any) -> Summary:
 def explain(metrics: Any, name: str | None = None) -> Verdict:
     """What limited the calls of a query, and what to change. Reads what `metrics=` has observed.
 
-    The numbers of all tasks are added, without tasks that Spark retried. One sentence divides the time of the workers
-    into starts of tasks, work, tails, gaps between tasks, and time without a task.
+    The numbers of all tasks are added, without tasks that Spark retried. The first sentence has the time from the first
+    task to the end of the last one, and divides it into starts of tasks, work, tails, gaps between tasks, and time
+    without a task.
 
     Args:
         metrics: The `Observation` that was passed as `metrics=`, after an action; a streaming query, whose recent

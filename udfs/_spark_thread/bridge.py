@@ -19,7 +19,16 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import AsyncWaitOperator, Results, Snapshot, Statistics, StreamRecord, assign_watermarks, lingering
+from trio_asyncio_io import (
+    AsyncWaitOperator,
+    Results,
+    Snapshot,
+    Statistics,
+    StreamRecord,
+    Totals,
+    assign_watermarks,
+    lingering,
+)
 from trio_asyncio_io.embedding import TaskTimes
 
 from .._exceptions import starting_in_user_code
@@ -149,6 +158,7 @@ class TaskOperator:
         self._runtime.soon(lambda: self._inbox.send_nowait(rows))
 
     def _start(self) -> None:
+        self._clock.receive_rows()
         self._log = TaskLog(self._settings.function.name)
         self._settings = with_observer_of_task(self._settings)
         self._connection = WorkerConnection.of_task()
@@ -194,6 +204,7 @@ class TaskOperator:
         if log is not None:
             self._runtime.soon(self._scope.cancel)
             has_ended = self._has_ended.wait(STOP_SECONDS)
+            self._clock.leave()
             log.write(self._statistics, self._made)
             if has_ended:  # otherwise the recorder may still be in use
                 write_file_of_task(self._settings, self._times)
@@ -345,9 +356,19 @@ class TaskOperator:
         """With metrics, add the totals to the first row of a chunk, if they are due."""
         if self._settings.has_metrics and (self._input_ended or trio.current_time() >= self._report_due):
             self._report_due = trio.current_time() + REPORT_SECONDS
-            totals, written = self._operator.totals(), self._writing.seconds
-            totals = replace(totals, consumer=written, withheld=min(written, totals.source))
-            row.totals = totals, self._clock.times()
+            row.totals = self._totals(), self._clock.times()
+
+    def _totals(self) -> Totals:
+        """Those of the operator, and what Spark's thread has waited for: its first rows, and the next operator."""
+        totals, waited, written = self._operator.totals(), self._clock.waited, self._writing.seconds
+        return replace(
+            totals,
+            seconds=totals.seconds + waited,
+            supply=totals.supply + waited,
+            source=totals.source + waited,
+            withheld=min(written, totals.source),
+            consumer=written,
+        )
 
 
 def _done_rows(snapshot: Snapshot, key: Callable[[Row], Any] | None = None) -> list[Row]:

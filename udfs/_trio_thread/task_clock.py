@@ -6,39 +6,53 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import get_native_id
-from typing import ClassVar
 
 import trio
 
 from trio_asyncio_io.embedding import TaskTimes
 
+from .task_places import TaskPlaces
+
 __all__ = ["TaskClock"]
 
 
 class TaskClock:
-    """The times of one task. Spark's thread creates it when the task begins; the loop's thread calls the methods.
+    """The times of one task. Spark's thread creates it when the task begins; the loop's thread calls most methods.
+
+    Durations come from a monotonic clock. The wall clock only places the task among those of other machines.
 
     Args:
         job: Equal for the tasks of one job, such as the number of their stage. None: the task is a job of its own.
+
+    Attributes:
+        waited: The seconds for which the task has waited for its first rows.
     """
 
-    _latest: ClassVar[tuple[int | None, float]] = (None, 0.0)  # of this process: the latest task's job, and its end
-
     def __init__(self, job: int | None) -> None:
-        self._job = job
+        self._job = None if job is None else str(job)
         self._began = time.time()
-        before, ended = TaskClock._latest
-        self._is_first = job is None or job != before
-        self._gap = 0.0 if self._is_first else max(0.0, self._began - ended)
+        self._since = time.monotonic()
+        self._places = TaskPlaces.of_executor()
+        self._gap: float | None = None  # None: no earlier task had its place
         self._start: float | None = None
         self._drain: Drain | None = None
         self._spark_thread = _Thread()
         self._loop_thread: _Thread | None = None
+        self.waited = 0.0
+
+    def receive_rows(self) -> None:
+        """The first rows have come from Spark, for which the task has waited. Spark's thread calls this."""
+        self.waited = self._seconds()
+        if self._job is not None:
+            self._gap = self._places.take(self._job, self._since)
 
     def accept_rows(self) -> None:
         """The operator can accept the first row."""
-        self._start = time.time() - self._began
+        self._start = self._seconds() - self.waited
         self._loop_thread = _Thread()
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._since
 
     def drain(self, left: Callable[[], int], slots: int) -> None:
         """The input has ended.
@@ -54,20 +68,24 @@ class TaskClock:
         if self._drain is not None:
             self._drain.stop()
 
+    def leave(self) -> None:
+        """The task has ended, so another one may have its place. Spark's thread calls this."""
+        if self._job is not None:
+            self._places.leave(self._job, time.monotonic())
+
     def times(self) -> TaskTimes:
         """The times so far, of a task that ends now."""
-        now = time.time()
-        TaskClock._latest = self._job, now
+        seconds = self._seconds()
         return TaskTimes(
             tasks=1,
-            workers=int(self._is_first),
+            at_once=int(self._gap is None),
             began=self._began,
-            ended=now,
-            arrived=self._began if self._is_first else 0.0,
-            seconds=now - self._began,
-            start=now - self._began if self._start is None else self._start,
+            ended=self._began + seconds,
+            arrived=self._began if self._gap is None else 0.0,
+            seconds=seconds,
+            start=seconds - self.waited if self._start is None else self._start,
             tail=0.0 if self._drain is None else self._drain.seconds(),
-            gap=self._gap,
+            gap=self._gap or 0.0,
             processor=0.0 if self._loop_thread is None else self._loop_thread.waited(),
             spark_processor=self._spark_thread.waited(),
         )

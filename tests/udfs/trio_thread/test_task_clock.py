@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from udfs._plan.metrics import verdict_of
 from udfs._spark_thread.bridge import TaskOperator
 from udfs._trio_thread import task_clock
 from udfs._trio_thread.task_clock import TaskClock
+from udfs._trio_thread.task_places import TaskPlaces
 
 
 async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(autojump_clock: MockClock) -> None:
@@ -37,23 +39,65 @@ async def test_without_a_tail_its_search_ends_with_the_task() -> None:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of the monotonic clock. The wall clock is set back by an hour with each reading."""
     instants = [100.0]
-    monkeypatch.setattr(task_clock.time, "time", lambda: instants[0])
-    monkeypatch.setattr(TaskClock, "_latest", (None, 0.0))
+    wall = count(1e9, -3600.0)
+    monkeypatch.setattr(task_clock.time, "monotonic", lambda: instants[0])
+    monkeypatch.setattr(task_clock.time, "time", lambda: next(wall))
+    monkeypatch.setattr(TaskPlaces, "_own", {})
     return instants
 
 
-def test_a_gap_is_the_time_since_the_task_before_of_the_same_job(now: list[float]) -> None:
+def test_a_gap_is_the_time_since_the_task_before_in_the_same_place(now: list[float]) -> None:
     seen = []
     for job, began, ended in [(7, 100.0, 104.0), (7, 105.5, 106.0), (8, 110.0, 111.0)]:
         now[0] = began
         clock = TaskClock(job)
         now[0] = began + 0.25
+        clock.receive_rows()
+        now[0] = began + 0.375
         clock.accept_rows()
         now[0] = ended
         times = clock.times()
-        seen.append((times.workers, times.gap, times.start, times.seconds))
-    assert seen == [(1, 0.0, 0.25, 4.0), (0, 1.5, 0.25, 0.5), (1, 0.0, 0.25, 1.0)]
+        clock.leave()
+        seen.append((times.at_once, times.gap, times.start, times.seconds, clock.waited))
+        assert times.ended - times.began == times.seconds
+    assert seen == [(1, 0.0, 0.125, 4.0, 0.25), (0, 1.5, 0.125, 0.5, 0.25), (1, 0.0, 0.125, 1.0, 0.25)]
+
+
+def test_processes_that_take_turns_share_the_places_of_their_executor(tmp_path: Path) -> None:
+    """Four processes, of which two run a task at any time."""
+    processes = [TaskPlaces(tmp_path / "places") for _ in range(4)]
+    assert [process.take("7", 0.0) for process in processes[:2]] == [None, None]
+    for process, at in zip(processes, (10.0, 11.0, 20.0, 21.0), strict=True):
+        process.leave("7", at)
+        assert processes[(processes.index(process) + 2) % 4].take("7", at + 0.5) == 0.5
+    assert processes[0].take("8", 30.0) is None
+
+
+def test_a_task_that_began_before_another_one_ended_has_a_place_of_its_own(tmp_path: Path) -> None:
+    places = TaskPlaces(tmp_path / "places")
+    places.leave("7", 5.0)
+    assert places.take("7", 4.0) is None
+    assert places.take("7", 6.0) == 1.0
+
+
+def test_a_file_of_places_that_is_damaged_or_gone_fails_no_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TaskPlaces, "_own", {})
+    (tmp_path / "places").write_text('{"7": [1.')
+    for places in (TaskPlaces(tmp_path / "places"), TaskPlaces(tmp_path / "gone" / "places"), TaskPlaces(None)):
+        assert places.take("7", 2.0) is None
+        places.leave("7", 3.0)
+        assert places.take("7", 4.0) == 1.0
+
+
+def test_only_the_places_of_the_latest_jobs_are_kept(tmp_path: Path) -> None:
+    places = TaskPlaces(tmp_path / "places")
+    for job in range(20):
+        places.leave(str(job), 1.0)
+    assert [places.take(str(job), 2.0) for job in (19, 4, 3, 0)] == [1.0, 1.0, None, None]
 
 
 def test_each_thread_has_its_own_wait_for_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +129,23 @@ def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: 
     finished = [row for chunk in operator.last_chunks() for row in chunk]
     operator.close()
     [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
-    assert (totals.done, times.tasks, times.workers) == (3, 1, 1)
+    assert (totals.done, times.tasks, times.at_once) == (3, 1, 1)
     assert 0 <= times.start <= times.seconds
+
+
+def test_the_wait_for_the_first_rows_is_the_time_of_their_source(settings: Any, rows: Any, now: list[float]) -> None:
+    async def double(value: int) -> int:
+        return 2 * value
+
+    operator = TaskOperator(settings(double, has_metrics=True))
+    now[0] += 50.0
+    operator.send(rows(list(range(200))))
+    finished = [row for chunk in operator.last_chunks() for row in chunk]
+    operator.close()
+    [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
+    assert min(totals.source, totals.supply, totals.seconds) >= 50.0
+    assert (times.start, times.seconds) == (0.0, 50.0)
+    assert verdict_of(totals, times).limit == "source"
 
 
 def test_the_totals_are_not_read_while_many_rows_wait_for_their_first_call(
