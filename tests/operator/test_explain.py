@@ -88,6 +88,22 @@ class FailsFirst:
         return value
 
 
+class AgainAtFirst:
+    """A service whose first result for each key is asked for again; all others take ten seconds."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    async def __call__(self, value: tuple[int, int]) -> str:
+        key, number = value
+        if number == 0 and key not in self.seen:
+            self.seen.add(key)
+            await trio.sleep(1.0)
+            return "again"
+        await trio.sleep(10.0)
+        return "done"
+
+
 async def blocks(value: int) -> int:
     clock = trio.lowlevel.current_clock()
     assert isinstance(clock, MockClock)
@@ -196,6 +212,18 @@ SITUATIONS = {
     ),
     "a slow source, and records wait for their group": Situation(
         "source", lambda: trickle(200, 0.5), lambda: one_second, options={"group": 10, "group_wait": 4.0}
+    ),
+    "keys wait for retries, and after the end of the input all slots are busy": Situation(
+        "capacity",
+        lambda: [(key, number) for number in range(10) for key in range(40)],
+        AgainAtFirst,
+        wait=keyed_wait,
+        options={
+            "key": lambda value: value[0],
+            "buffer": 400,
+            "retry": FixedDelay(1, 150.0, retry_on_result=lambda result: result == "again"),
+            "timeout": 1e4,
+        },
     ),
     "most calls time out": Situation(
         "timeouts", lambda: flood(200), lambda: never_ends, options={"timeout": 5.0, "on_error": replaced}

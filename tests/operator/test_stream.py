@@ -118,6 +118,15 @@ async def test_the_next_record_of_a_key_waits_for_retries_and_handlers_of_the_la
     assert began == {"a1": 0.0, "b1": 0.0, "a2": 3.5 if step.error is None else 2.5}
 
 
+async def test_the_wait_for_the_last_record_of_the_key_is_no_wait_for_a_slot(autojump_clock: MockClock) -> None:
+    operator = keyed_wait(range(4), Scripted(default=Step(1.0)), key=lambda _: "key", timeout=5.0, capacity=10)
+    async with operator as results:
+        async for _ in results:
+            pass
+    numbers = results.statistics()
+    assert (numbers.slot_wait_seconds, numbers.slot_wait.p99) == (0.0, 0.0)
+
+
 async def test_a_hot_key_does_not_delay_other_keys(autojump_clock: MockClock) -> None:
     source = [("hot", number) for number in range(50)] + [(f"cold {number}", number) for number in range(50)]
     recorder = Recorder(Scripted(default=Step(1.0)))
