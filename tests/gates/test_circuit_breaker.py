@@ -278,12 +278,11 @@ def test_it_keeps_an_error_without_its_frames_until_a_probe_is_answered() -> Non
 
 
 def test_giving_up_adds_no_frames_to_the_error_that_it_keeps() -> None:
-    gate = opened(open_for=2.0, give_up=5.0)
-    probe(gate, gate.delay(0.0, 1.0), OVERLOAD)
+    gate = opened(open_for=20.0, max_open=20.0, give_up=5.0)
     errors = []
-    for _ in range(2):
+    for now in (5.0, 10.0):
         with pytest.raises(ConnectionRefusedError) as raised:
-            gate.delay(5.0, 1.0)
+            gate.delay(now, 1.0)
         errors.append(raised.value)
     assert errors[0] is not errors[1]
     assert len(errors[1].__notes__) == 1

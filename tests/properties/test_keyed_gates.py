@@ -127,7 +127,7 @@ def test_calls_of_other_keys_never_wait_for_a_key_that_is_closed(
 
     def starts_of(values: list[Any]) -> dict[Any, float]:
         recorder: Recorder[Any, Any] = Recorder(Scripted(steps))
-        gate = PerKey(AdaptiveRate(classify=outcome, max_pause=CLOSED), key=key_of)
+        gate = PerKey(AdaptiveRate(classify=outcome, max_pause=CLOSED, give_up=inf), key=key_of)
         run(values, recorder, mode="unordered", capacity=capacity, gate=gate, on_error="skip")
         return {call.value: call.started for call in recorder.calls if call.value[0] != "closed"}
 

@@ -272,7 +272,7 @@ class Ledger:
                 entry.since = now - slot_wait
 
     def wait_for_slot(self, entry: Entry) -> None:
-        """Record that a record starts to wait for a slot, after its backoff or after the gates of its key."""
+        """Record that a record waits for a slot from now on: after its backoff, the gates of its key, or its key."""
 
     def end_slot_wait(self, call: Entry, since: float, now: float) -> None:
         """Record that a call has waited for a slot."""
@@ -646,6 +646,7 @@ class Ledger:
             self.jobs.append(successor)
         else:
             insort(self.jobs, successor, key=by_sequence)
+        self.wait_for_slot(successor)
 
 
 def _stored(sequence: int, element: Any, has: Restored) -> SnapshotElement:

@@ -19,7 +19,7 @@ __all__ = ["Meter", "Observer"]
 class Observer:
     """Hooks for each step of a record; subclass it and override those that you need.
 
-        accepted ─▶ (held_back ─▶ waits_for_slot?)* ─▶ started
+        accepted ─▶ waits_for_slot? ─▶ (held_back ─▶ waits_for_slot?)* ─▶ started
                             ─▶ (attempt_failed? ─▶ backing_off ─▶ waits_for_slot
                             ─▶ (held_back ─▶ waits_for_slot?)* ─▶ retried)*
                             ─▶ completed | attempt_failed? ─▶ failed | timed_out ─▶ failed? | cancelled
@@ -75,7 +75,10 @@ class Observer:
         """A gate holds back the record's first call, or a retry, for which a slot is free."""
 
     def waits_for_slot(self, sequence: int, element: Any) -> None:
-        """The backoff is over, or the gates of its key no longer hold the record back. It waits for a slot again."""
+        """The record waits for a slot from now on.
+
+        Its backoff is over, the gates of its key no longer hold it back, or the earlier record of its key has ended.
+        """
 
     def started(self, sequence: int, element: Any) -> None:
         """The record has a slot; its first call follows."""

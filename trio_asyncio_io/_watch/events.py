@@ -25,6 +25,7 @@ __all__ = [
     "BACKOFF",
     "FOR_CONSUMER",
     "FOR_GATE",
+    "FOR_KEY",
     "FOR_ORDER",
     "FOR_SLOT",
     "WATERMARK",
@@ -37,6 +38,7 @@ __all__ = [
 Event: TypeAlias = dict[str, Any]
 
 FOR_SLOT: Final = "wait for a slot"
+FOR_KEY: Final = "wait for its key"
 FOR_GATE: Final = "wait for a gate"
 BACKOFF: Final = "backoff"
 FOR_ORDER = "wait for the output order"
@@ -223,7 +225,7 @@ class _Events:
     def _waits(self, steps: RecordSteps) -> Iterator[tuple[str, float, float | None]]:
         if steps.stays or steps.dequeued is None:  # otherwise a restored result, which needs no slot
             for span in steps.spans:
-                if span.kind in {FOR_SLOT, FOR_GATE, BACKOFF}:
+                if span.kind in {FOR_KEY, FOR_SLOT, FOR_GATE, BACKOFF}:
                     yield span.kind, span.start, span.end
         if steps.dequeued is not None or steps.outcome == "completed":
             since = steps.accepted if steps.freed is None else steps.freed  # a restored result needs no slot

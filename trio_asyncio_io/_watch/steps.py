@@ -13,7 +13,7 @@ __all__ = ["GroupCall", "Kind", "RecordSteps", "Sample", "Span", "Stay", "Waterm
 
 T = TypeVar("T")
 
-Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for a slot", "wait for a gate"]
+Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for its key", "wait for a slot", "wait for a gate"]
 
 # The limit of spans per record: a record with a thousand retries must not fill the memory
 MAX_SPANS = 40
@@ -95,10 +95,16 @@ class RecordSteps:
         steps.begin("wait for a slot", "wait for a slot", now)
         return steps
 
+    def wait_for_slot(self, now: float) -> None:
+        """The record waits for a slot from now on. If it seemed to do so before, it has waited for its key."""
+        if self.spans and self.spans[-1].kind == "wait for a slot" and self.spans[-1].end is None:
+            self.spans[-1].kind = self.spans[-1].name = "wait for its key"
+        self.begin("wait for a slot", "wait for a slot", now)
+
     def begin(self, kind: Kind, name: str, now: float) -> None:
         """End the present span, and start another one."""
         self.end(now)
-        if self.spans and self.spans[-1].kind in {"wait for a slot", "wait for a gate"} and self.spans[-1].start == now:
+        if self.spans and self.spans[-1].kind.startswith("wait for") and self.spans[-1].start == now:
             self.spans.pop()  # there was no wait
         if len(self.spans) < MAX_SPANS:
             self.spans.append(Span(kind, name, now))

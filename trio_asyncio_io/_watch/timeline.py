@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.checks import check_int
 from .._core.describe import duration, plural
-from .events import BACKOFF, FOR_CONSUMER, FOR_GATE, FOR_ORDER, FOR_SLOT, WATERMARK, Event
+from .events import BACKOFF, FOR_CONSUMER, FOR_GATE, FOR_KEY, FOR_ORDER, FOR_SLOT, WATERMARK, Event
 from .files import Trace
 from .svg import STYLE, bar, cross, dot, escaped, group, line, text
 
@@ -184,6 +184,7 @@ def _ticks(end: int) -> tuple[int, str, int]:
 
 # The look of a bar by the event's category and outcome
 LOOKS = {
+    FOR_KEY: "order",
     FOR_SLOT: "slot",
     FOR_GATE: "gate",
     "attempt": "run",

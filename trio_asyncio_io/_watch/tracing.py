@@ -129,7 +129,8 @@ class TraceRecorder(Recorder):
         self._begin(sequence, "wait for a gate")
 
     def waits_for_slot(self, sequence: int, element: Any) -> None:
-        self._begin(sequence, "wait for a slot")
+        if (record := self._record(sequence)) is not None:
+            record.wait_for_slot(self._recording.last)
 
     def grouped(self, sequences: Sequence[int]) -> None:
         self._group_calls |= dict.fromkeys(sequences, GroupCall(len(sequences)))

@@ -6,7 +6,7 @@ from math import inf
 
 from .._core.describe import in_words
 from .._core.gate import Outcome
-from .._core.notes import add_note
+from .._core.notes import add_note, without_frames
 
 __all__ = ["Refusals"]
 
@@ -21,16 +21,19 @@ class Refusals:
     def __init__(self, give_up: float) -> None:
         self._give_up = give_up
         self._since = inf
-        self._last: Outcome | None = None
+        self._error: Exception | None = None
+        self._asks: float | None = None
 
     def add(self, now: float, outcome: Outcome) -> None:
         """The service has refused a call."""
         self._since = min(self._since, now)
-        self._last = outcome
+        self._asks = outcome.retry_after
+        if outcome.error is not None:
+            self._error = without_frames(outcome.error)
 
     def end(self) -> None:
         """The service has accepted a call."""
-        self._since, self._last = inf, None
+        self._since, self._error, self._asks = inf, None, None
 
     def skip(self, seconds: float) -> None:
         """No call has waited for this long, so nothing is known of that time."""
@@ -42,7 +45,7 @@ class Refusals:
         Raises:
             Exception: That of the last refusal: the gate gives up. From then on, another wait begins.
         """
-        error = None if self._last is None else self._last.error
+        error = self._error
         if not delay or error is None:  # there is nothing to fail with
             return delay
         give_up_at = self._since + self._give_up
@@ -53,9 +56,7 @@ class Refusals:
         raise error
 
     def _reason(self) -> str:
-        assert self._last is not None
-        asks = self._last.retry_after
-        wait = "" if asks is None else f", and in its last answer it asks to wait {in_words(asks)}"
+        wait = "" if self._asks is None else f", and in its last answer it asks to wait {in_words(self._asks)}"
         return (
             f"the service has accepted no call for {in_words(self._give_up)} (give_up), so the operator stops{wait}. "
             "Check the quota and start again when the service accepts calls, or set give_up to a longer time"
