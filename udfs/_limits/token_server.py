@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -184,7 +185,7 @@ class TokenServer:
     async def _main(self, has_started: threading.Event) -> None:
         self._token = trio.lowlevel.current_trio_token()
         self._source = TokenSource(secrets.token_hex(8), time.monotonic())
-        self._is_leasing = trio.Lock()
+        self._threads = defaultdict[str, trio.CapacityLimiter](lambda: trio.CapacityLimiter(1))
         self._strangers: dict[trio.CancelScope, None] = {}
         self._clients = 0
         with trio.CancelScope() as self._scope:
@@ -223,16 +224,19 @@ class TokenServer:
                 "Build the query again, or give the ClusterBudget a name: named budgets are kept",
             )
         budget.used = now = time.monotonic()
-        async with self._is_leasing:
-            if budget.path is None:
-                return budget.source.grant(now, request)
-            try:
-                return await trio.to_thread.run_sync(grant_from_file, budget.source, budget.path, now, request)
-            except sqlite3.Error as error:
-                return Refusal(
-                    f"the driver cannot use path={budget.path!r} ({error})",
-                    "Check that this file and its folder exist and can be written, and the space on their disk",
-                )
+        if budget.path is None:
+            return budget.source.grant(now, request)
+        try:
+            # One thread for each file, because a thread may wait long for a locked one
+            thread = self._threads[budget.path]
+            return await trio.to_thread.run_sync(
+                grant_from_file, budget.source, budget.path, now, request, limiter=thread
+            )
+        except sqlite3.Error as error:
+            return Refusal(
+                f"the driver cannot use path={budget.path!r} ({error})",
+                "Check that this file and its folder exist and can be written, and the space on their disk",
+            )
 
     async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest | None:
         """The first request, which proves that the client knows the secret. None: it has not come in time."""

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ import trio
 from tests.support import PATIENCE, wait_until
 from udfs import ClusterBudget
 from udfs._limits import token_server
-from udfs._limits.budget_file import check_file
-from udfs._limits.budgets import BudgetRequest
+from udfs._limits.budget_file import check_file, grant_from_file
+from udfs._limits.budgets import BudgetGrant, BudgetRequest, BudgetSource
 from udfs._limits.cluster_limits import TokenAddress
 from udfs._limits.signed_lines import SignedLines, UnsignedError
 from udfs._limits.sources import DriverSource, GrantRefusedError
@@ -318,6 +318,34 @@ async def test_a_file_that_cannot_be_used_any_more_is_the_reason_that_the_client
         path.parent.mkdir()
         check_file(str(path))
         assert (await client.grant(budget_request(3, 7.0))).lease == 7.0
+
+
+async def test_a_file_that_is_locked_delays_only_its_own_budgets(
+    server: TokenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another driver has locked it."""
+    is_waiting, is_free = threading.Event(), threading.Event()
+
+    def grant(source: BudgetSource, path: str, now: float, request: BudgetRequest) -> BudgetGrant:
+        if request.name == "locked":
+            is_waiting.set()
+            assert is_free.wait(PATIENCE)
+        return grant_from_file(source, path, now, request)
+
+    monkeypatch.setattr(token_server, "grant_from_file", grant)
+    for name in ("locked", "other"):
+        server.add(ClusterBudget(10.0, name=name, path=tmp_path / name))
+    server.add(BOOKS)
+    try:
+        async with opened(server) as first, opened(server) as second, trio.open_nursery() as nursery:
+            nursery.start_soon(first.grant, replace(budget_request(1, 1.0), name="locked"))
+            await trio.to_thread.run_sync(is_waiting.wait, PATIENCE)
+            with trio.fail_after(PATIENCE):
+                for name in ("books", "other"):
+                    assert (await second.grant(replace(budget_request(1, 1.0), name=name))).lease == 1.0
+            is_free.set()
+    finally:
+        is_free.set()
 
 
 def test_budgets_of_queries_that_are_gone_are_forgotten(server: TokenServer, monkeypatch: pytest.MonkeyPatch) -> None:
