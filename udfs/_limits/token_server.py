@@ -12,6 +12,7 @@ import time
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -100,6 +101,7 @@ class TokenServer:
 
         Raises:
             OSError: It cannot listen on this port of its address.
+            RuntimeError: Its thread cannot start.
         """
         if not self.is_running:
             self._start()
@@ -171,18 +173,31 @@ class TokenServer:
             self._thread.join()
 
     def _start(self) -> None:
-        has_started = threading.Event()
-        self._thread = threading.Thread(
-            target=trio.run, args=(self._main, has_started), name="udfs-cluster-rate", daemon=True
-        )
-        self._thread.start()
-        has_started.wait()
+        started = Future[None]()
+        thread = threading.Thread(target=self._run, args=(started,), name="udfs-cluster-rate", daemon=True)
+        try:
+            thread.start()
+            started.result()
+        except Exception as error:
+            raise RuntimeError(
+                f"the driver cannot start the thread that leases its limits ({type(error).__name__}: {error}): free "
+                "what the error names, such as open files, and build the query again"
+            ) from error
+        self._thread = thread
         ports, self._ports = self._ports, set()
         for port in ports:
             with suppress(OSError):  # another program has taken it meanwhile
                 self.listen(port)
 
-    async def _main(self, has_started: threading.Event) -> None:
+    def _run(self, started: Future[None]) -> None:
+        try:
+            trio.run(self._main, started)
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    async def _main(self, started: Future[None]) -> None:
         self._token = trio.lowlevel.current_trio_token()
         self._source = TokenSource(secrets.token_hex(8), time.monotonic())
         self._threads = defaultdict[str, trio.CapacityLimiter](lambda: trio.CapacityLimiter(1))
@@ -190,7 +205,7 @@ class TokenServer:
         self._clients = 0
         with trio.CancelScope() as self._scope:
             async with trio.open_nursery() as self._nursery:
-                has_started.set()
+                started.set_result(None)
                 while not self._is_over():  # noqa: ASYNC110 - Spark sets no event
                     await trio.sleep(POLL_SECONDS)
                 self._nursery.cancel_scope.cancel()

@@ -159,10 +159,10 @@ class TaskOperator:
 
     def _start(self) -> None:
         self._clock.receive_rows()
+        self._runtime = Runtime.current()  # before anything that `close` ends
         self._log = TaskLog(self._settings.function.name)
         self._settings = with_observer_of_task(self._settings)
         self._connection = WorkerConnection.of_task()
-        self._runtime = Runtime.current()
         self._runtime.start(self._run, self._on_death)
 
     def chunks_until(self, bound: int) -> Iterator[list[Row]]:

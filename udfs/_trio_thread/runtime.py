@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -60,17 +61,26 @@ class Runtime:
     """The loop of this process. `Runtime.current()` starts it, and it runs until the process ends.
 
     Do not start it at import: Spark's daemon forks workers, and a fork does not copy threads.
+
+    Raises:
+        RuntimeError: The loop cannot start.
     """
 
     _of_process: ClassVar[dict[int, Runtime]] = {}
     _starting = threading.Lock()
 
     def __init__(self) -> None:
-        self._started = threading.Event()
+        self._started = Future[None]()
         self._shared: dict[str, _Shared] = {}
         self._death_watch: set[Callable[[BaseException], None]] = set()
-        threading.Thread(target=self._run, name="udfs-trio", daemon=True).start()
-        self._started.wait()
+        try:
+            threading.Thread(target=self._run, name="udfs-trio", daemon=True).start()
+            self._started.result()
+        except Exception as error:
+            raise RuntimeError(
+                f"this worker cannot start the loop that makes the calls ({type(error).__name__}: {error}): raise the "
+                "worker's limit that the error names, such as that of open files"
+            ) from error
 
     @classmethod
     def current(cls) -> Runtime:
@@ -162,15 +172,17 @@ class Runtime:
         try:
             trio.run(self._main, instruments=[BlockedWorker()])
         except BaseException as error:  # noqa: BLE001 - each waiting task gets the exception
+            if not self._started.done():
+                self._started.set_exception(error)
+                return
             self._of_process.pop(os.getpid(), None)
             for on_death in list(self._death_watch):
                 on_death(error)
-            self._started.set()
 
     async def _main(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
         async with trio.open_nursery() as self._nursery:
-            self._started.set()
+            self._started.set_result(None)
             await trio.sleep_forever()
 
 

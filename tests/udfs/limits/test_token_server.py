@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, replace
+from errno import EMFILE
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,23 @@ def test_an_address_that_is_not_of_this_machine_is_an_error() -> None:
     try:
         with pytest.raises(OSError, match="Errno"):
             server.listen()
+    finally:
+        server.close()
+
+
+def test_a_thread_that_cannot_start_is_an_error_with_the_cause_and_the_next_attempt_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def too_many_files(*_: Any, **__: Any) -> None:
+        raise OSError(EMFILE, "Too many open files")
+
+    server = TokenServer(HOST, lambda: False)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(trio, "run", too_many_files)
+            with pytest.raises(RuntimeError, match=r"cannot start the thread that leases its limits .*Too many open"):
+                server.listen()
+        assert server.listen()
     finally:
         server.close()
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from errno import EMFILE
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,19 @@ def run_task(rows: Any) -> Callable[..., list[Any]]:
         return [row.result for chunk in enrich(iter([rows(list(values))]), settings) for row in chunk]
 
     return run
+
+
+def test_a_loop_that_cannot_start_is_an_error_with_the_cause_and_the_next_task_tries_again(
+    run_task: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many_files(*_: Any, **__: Any) -> None:
+        raise OSError(EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Runtime, "_of_process", {})
+    monkeypatch.setattr(trio, "run", too_many_files)
+    with pytest.raises(RuntimeError, match=r"cannot start the loop that makes the calls .*Too many open files"):
+        run_task(settings(Counted()))
+    assert not Runtime._of_process
 
 
 def test_all_threads_get_the_same_loop() -> None:
