@@ -136,6 +136,7 @@ class TaskOperator:
         self._inbox, self._batches = trio.open_memory_channel[list[Row]](inf)
         self._outbox: SimpleQueue[list[Row] | BaseException] = SimpleQueue()
         self._scope = trio.CancelScope()
+        self._recording = trio.CapacityLimiter(1)  # not Trio's threads, which the user's function may fill
         self._has_ended = threading.Event()
         self._room = Room(settings)
         self._accepted = 0
@@ -349,7 +350,7 @@ class TaskOperator:
         """The rows, recorded to the end, even in a cancelled scope."""
         if rows and self._record is not None:
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(self._record, rows)
+                await trio.to_thread.run_sync(self._record, rows, limiter=self._recording)
         return rows
 
     def _report_totals(self, row: Row) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +16,7 @@ import trio
 import trio.testing
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from tests.support import wait_until
+from tests.support import PATIENCE, wait_until
 from trio_asyncio_io.gates import Budget
 from udfs import Memo, MemoError, ResultTypeError
 from udfs._memo.directory import Directory
@@ -266,6 +267,27 @@ def test_answers_are_in_the_memo_although_spark_takes_no_rows(
     next(out)
     wait_until(lambda: known_to(tmp_path) == [*numbers], "answers are not in the memo")
     out.close()
+
+
+def test_a_finished_answer_does_not_wait_for_the_threads_of_the_function(conversion: Any, batch: Any) -> None:
+    """These may fill all threads that Trio starts by default."""
+    is_over = threading.Event()
+
+    async def blocks(n: int) -> float:
+        if n:
+            await trio.to_thread.run_sync(is_over.wait, PATIENCE)
+        else:
+            limiter = trio.to_thread.current_default_thread_limiter()
+            while limiter.available_tokens:
+                await trio.testing.wait_all_tasks_blocked()
+        return n / 2
+
+    out = conversion(blocks, capacity=101, timeout=PATIENCE).run(iter([batch(*range(101))]))
+    try:
+        assert next(out).column("n").to_pylist() == [0]
+    finally:
+        is_over.set()
+    assert sum(len(each) for each in out) == 100
 
 
 def test_answers_are_in_the_memo_although_spark_has_closed_the_task(
