@@ -93,6 +93,10 @@ class Directory:
         path: An absolute path or a URI.
         schema: The columns of the answers, with metadata that identifies the memo.
 
+    Attributes:
+        can_append: Whether files can grow, as on a local file system. Objects cannot. A mount is tried, and set to
+            False by the first writer whose append it refuses.
+
     Raises:
         ValueError: No file system for the scheme of the path is installed.
     """
@@ -102,6 +106,7 @@ class Directory:
         self.schema = schema
         self.kind = kind_of(schema)
         self._fs, self._root = file_system(path)
+        self._is_local = self.can_append = isinstance(self._fs, fs.LocalFileSystem)
 
     @classmethod
     def existing(cls, path: str) -> Self | None:
@@ -122,11 +127,6 @@ class Directory:
     def shown_path(self) -> str:
         """Its path for messages, without a password."""
         return without_user(self.path)
-
-    @property
-    def can_append(self) -> bool:
-        """Whether files can grow, as on a local or mounted file system. Objects cannot."""
-        return isinstance(self._fs, fs.LocalFileSystem)
 
     def claim(self) -> None:
         """Make the memo, or check that it has the same contents.
@@ -301,7 +301,7 @@ class Directory:
         return []
 
     def _sync(self, path: str) -> None:
-        if self.can_append:
+        if self._is_local:
             descriptor = os.open(path, os.O_RDONLY)
             try:
                 os.fsync(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import threading
@@ -22,6 +23,9 @@ __all__ = ["Writer"]
 LOG_BYTES: Final = 16 * 2**20
 OBJECT_BYTES: Final = 2 * 2**20
 LOG_SECONDS: Final = 600.0
+
+# Errors of a mount that cannot append, such as one of an object store. Others, such as a full disk, are failures.
+_REFUSALS: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ESPIPE}
 
 logger = logging.getLogger("udfs")
 
@@ -44,6 +48,7 @@ class Writer:
         self._buckets = buckets
         self._changed = threading.Condition()
         self._log: _Log | None = None
+        self._left: list[_Log] = []  # that another log has replaced; the thread ends them
         self._is_closed = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="udfs-memo", daemon=True)
@@ -71,16 +76,30 @@ class Writer:
         if not set(answers.column("bucket").to_pylist()) <= set(self._buckets):
             raise ValueError(f"an answer has a bucket that is not in {self._buckets}: report this as a defect")
         with self._changed:
-            if self._log is None or self._log.is_removed():
+            if self._log is not None and self._log.is_removed():
+                self._leave_log()
+            if self._log is not None:
+                self._append(self._log, answers)
+            if self._log is None:
                 self._log = _Log(self._directory, self._buckets, answers)
-            else:
-                try:
-                    self._log.append(answers)
-                except BaseException:
-                    self._log.close()
-                    self._log = None  # its end is torn, so nothing may follow
-                    raise
             self._changed.notify()
+
+    def _append(self, log: _Log, answers: pa.Table) -> None:
+        """Append answers, or leave the log if files cannot grow here."""
+        try:
+            log.append(answers)
+        except BaseException as error:
+            self._leave_log()  # its end may be torn, so nothing may follow
+            if not _is_refusal(error):
+                raise
+            self._directory.can_append = False
+
+    def _leave_log(self) -> None:
+        """Have the thread end the log, which it may be writing to the disk at this moment."""
+        assert self._log is not None
+        self._left.append(self._log)
+        self._log = None
+        self._changed.notify()
 
     def _raise_error(self) -> None:
         if self._error is not None:
@@ -88,30 +107,32 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            while not self._is_closed or self._log is not None:
+            while not self._is_closed or self._log is not None or self._left:
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_over() or (self._log and self._log.has_new), LOG_SECONDS)
                     self._changed.wait_for(self._is_over, self._every)
-                    log, is_over = self._log, self._is_over()
-                    if is_over:
-                        self._log = None
-                if log is not None:
-                    self._save(log, is_over=is_over)
+                    if self._log is not None and (self._is_closed or self._log.is_over):
+                        self._leave_log()
+                    log, left, self._left = self._log, self._left, []
+                for each in left:
+                    self._end(each)
+                if log is not None and log.has_new:
+                    synced = log.flush()
+                    with self._changed:
+                        log.mark(synced)
         except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the task
             self._error = error
 
     def _is_over(self) -> bool:
-        """Whether the log ends now."""
-        return self._is_closed or (self._log is not None and self._log.is_over)
+        """Whether a log ends now."""
+        return self._is_closed or bool(self._left) or (self._log is not None and self._log.is_over)
 
-    def _save(self, log: _Log, *, is_over: bool) -> None:
-        """Put a log on the disk, and turn it into a Parquet file if it is over. If that fails, the log counts."""
-        synced = log.flush()
-        if not is_over:
-            with self._changed:
-                log.mark(synced)
-            return
-        log.close()
+    def _end(self, log: _Log) -> None:
+        """Put a log on the disk, and turn it into a Parquet file. If that fails, the log counts."""
+        try:
+            log.flush()
+        finally:
+            log.close()
         try:
             rewrite(self._directory, [log.file()])
         except FileNotFoundError:
@@ -145,10 +166,20 @@ class _Log:
         self.append(first)
         if directory.can_append:
             directory.put(self.name, bytes(self._content))
-            self._descriptor = os.open(directory.at(self.name), os.O_WRONLY)
-            self._content.clear()
             self._synced = self._end
             self.has_new = False
+            self._open()
+
+    def _open(self) -> None:
+        """Open the file to append to it, if that is possible."""
+        try:
+            self._descriptor = os.open(self._directory.at(self.name), os.O_WRONLY)
+        except OSError as error:
+            if not _is_refusal(error):
+                raise
+            self._directory.can_append = False
+        else:
+            self._content.clear()
 
     @property
     def is_over(self) -> bool:
@@ -204,3 +235,8 @@ class _Log:
             while done < len(added):
                 done += os.pwrite(self._descriptor, added[done:], self._end + done)
         self._end += len(added)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether an error means that files cannot grow here."""
+    return isinstance(error, OSError) and error.errno in _REFUSALS

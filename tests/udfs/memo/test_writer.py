@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -117,10 +118,19 @@ def test_a_task_whose_log_was_taken_for_that_of_a_killed_one_begins_another(memo
         assert known(memo) == [2]
 
 
-def test_without_files_that_grow_answers_are_written_after_their_time(
-    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Directory, "can_append", False)
+def test_a_log_that_another_one_replaces_is_closed(memo: Directory, answers: Any) -> None:
+    left = []
+    with Writer(memo, PATIENCE, ALL) as writer:
+        for number in range(5):
+            writer.add(answers(number))
+            left.append(writer._log)
+            for name in logs(memo):
+                Path(memo.path, name).unlink()
+    assert [log._descriptor for log in left if log is not None] == [-1] * 5
+
+
+def test_without_files_that_grow_answers_are_written_after_their_time(memo: Directory, answers: Any) -> None:
+    memo.can_append = False
     with Writer(memo, 0.0, ALL) as writer:
         for number in range(3):
             writer.add(answers(number))
@@ -128,6 +138,28 @@ def test_without_files_that_grow_answers_are_written_after_their_time(
         assert len(logs(memo)) <= 1
     assert logs(memo) == []
     assert known(memo) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ESPIPE, errno.EPERM], ids=errno.errorcode.get)
+@pytest.mark.parametrize("call", ["open", "pwrite"])
+def test_on_a_mount_that_refuses_appends_answers_are_written_as_on_an_object_store(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    original = getattr(os, call)
+
+    def refused(*arguments: Any) -> Any:
+        if call == "open" and arguments[1] == os.O_RDONLY:  # to put a new file on the disk
+            return original(*arguments)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, refused)
+    with Writer(memo, 0.0, ALL) as writer:
+        for each in range(4):
+            writer.add(answers(each))
+            wait_until(lambda: known(memo) == list(range(each + 1)), "the answer is not written")  # noqa: B023
+    assert not memo.can_append
+    assert logs(memo) == []
+    assert known(memo) == [0, 1, 2, 3]
 
 
 def test_an_answer_that_cannot_be_written_fails_the_block(
