@@ -27,13 +27,12 @@ from .._sent.settings import MemoTask, Settings
 from .._spark_thread.memo_rows import MemoRows, read_answers
 from .._spark_version import TimeType
 from .._urls import without_user
-from .row_plan import RowPlan
+from .row_plan import BUCKET_COLUMN, PLACE_COLUMN, RowPlan
 from .schema import BY_BYTES
 from .session import task_slots
 from .worker_python import in_workers, use_the_drivers_python
 
 __all__ = [
-    "BUCKET",
     "Memo",
     "as_memo",
     "calling_partitions",
@@ -43,9 +42,6 @@ __all__ = [
     "memo_schema",
     "memo_task",
 ]
-
-BUCKET: Final = "__udfs_bucket"
-PLACE: Final = "__udfs_place"
 
 # `monotonically_increasing_id` has the number of the partition above this many bits.
 _PLACE_BITS: Final = 33
@@ -230,19 +226,19 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
     schema = plan.schema
     if mode != "unordered":
-        df = df.withColumn(PLACE, F.monotonically_increasing_id())
+        df = df.withColumn(PLACE_COLUMN, F.monotonically_increasing_id())
         fields, columns = schema.fields, len(plan.columns)
-        schema = T.StructType([*fields[:columns], T.StructField(PLACE, T.LongType()), *fields[columns:]])
-    df = df.withColumn(BUCKET, F.pmod(F.hash(*spread), F.lit(BUCKETS)))
-    df = df.repartition(partitions, _hashed_to(F.col(BUCKET), partitions))
+        schema = T.StructType([*fields[:columns], T.StructField(PLACE_COLUMN, T.LongType()), *fields[columns:]])
+    df = df.withColumn(BUCKET_COLUMN, F.pmod(F.hash(*spread), F.lit(BUCKETS)))
+    df = df.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
     if task.in_buckets:
-        df = df.sortWithinPartitions(BUCKET, *([PLACE] if mode != "unordered" else []))
+        df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if mode != "unordered" else []))
     enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
     run = in_workers(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
     enriched = df.mapInArrow(run, schema)
     if mode == "ordered":
         enriched = _in_partitions(enriched)
-    return enriched if mode == "unordered" else enriched.sortWithinPartitions(PLACE).drop(PLACE)
+    return enriched if mode == "unordered" else enriched.sortWithinPartitions(PLACE_COLUMN).drop(PLACE_COLUMN)
 
 
 def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_by: tuple[str, ...]) -> pa.Schema:
@@ -375,7 +371,7 @@ def _hashed_to(number: Column, partitions: int) -> Column:
 
 def _in_partitions(df: DataFrame) -> DataFrame:
     """The rows in partitions in the order of those that they came from. Rows of one partition stay together."""
-    origin = F.shiftright(F.col(PLACE), _PLACE_BITS)
+    origin = F.shiftright(F.col(PLACE_COLUMN), _PLACE_BITS)
     return df.repartition(_hashed_to(origin, _shuffle_partitions(df.sparkSession)))
 
 

@@ -13,10 +13,13 @@ from .._sent.settings import Enrichment, Flatten, Settings
 from .schema import check_columns, check_time_zone, event_time_column, key_column, lookup_names
 from .session import time_zone
 
-__all__ = ["HASH_COLUMN", "RowPlan", "plan_rows"]
+__all__ = ["BUCKET_COLUMN", "HASH_COLUMN", "PLACE_COLUMN", "RowPlan", "plan_rows"]
 
-# The carry-over adds a column of this name to `source`
+# Columns of these names are added to `source`: the first by the carry-over, the others by a memo
 HASH_COLUMN = "__hash"
+BUCKET_COLUMN = "__udfs_bucket"
+PLACE_COLUMN = "__udfs_place"
+_OWN_COLUMNS = [HASH_COLUMN, BUCKET_COLUMN, PLACE_COLUMN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,11 @@ def plan_rows(
 
     Raises:
         TypeError: A column cannot be an event time or a key.
-        ValueError: A column does not exist, or a new column exists already.
+        ValueError: A column does not exist, or a new column exists already or has a reserved name.
     """
+    for name in added.names:
+        if name.lower() in _OWN_COLUMNS:
+            raise ValueError(f"the new column {name!r} has a reserved name: give it another one")
     existing = df.schema
     extras = [StructField(extra.name, extra.kind) for extra in extra_columns(settings)]
     case = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
@@ -75,7 +81,7 @@ def plan_rows(
     check_time_zone(zone, StructType([*(existing.fields[position[name]] for name in inputs), *added]))
     columns = StructType(plan_fields(existing))
     new = [*plan_fields(added), *extras]
-    names = lookup_names(existing.names, [HASH_COLUMN, *(field.name for field in new)])
+    names = lookup_names(existing.names, [*_OWN_COLUMNS, *(field.name for field in new)])
     renamed = [
         StructField(name, each.dataType, each.nullable, each.metadata)
         for name, each in zip(names, columns, strict=True)

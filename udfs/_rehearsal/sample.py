@@ -23,8 +23,8 @@ from trio_asyncio_io.rehearsal import Sample, record
 from .._memo.answers import BUCKETS
 from .._memo.directory import Directory
 from .._plan.arguments import column_names, make_settings
-from .._plan.memo import BUCKET, Memo, as_memo, calling_partitions, claim, memo_task
-from .._plan.row_plan import RowPlan, plan_rows
+from .._plan.memo import Memo, as_memo, calling_partitions, claim, memo_task
+from .._plan.row_plan import BUCKET_COLUMN, RowPlan, plan_rows
 from .._plan.schema import new_columns
 from .._plan.worker_python import in_workers
 from .._sent.packed_function import pack, parameter_names
@@ -134,7 +134,7 @@ class JobRows:
         """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
         share = min(1.0, (MORE * number + AT_LEAST) / rows)
         inputs = [F.col(plan.source.columns[position]) for position in plan.enrichment.inputs]
-        bucket = F.pmod(F.hash(*inputs), F.lit(BUCKETS)).alias(BUCKET)
+        bucket = F.pmod(F.hash(*inputs), F.lit(BUCKETS)).alias(BUCKET_COLUMN)
         sampled = plan.source.select("*", bucket).sample(fraction=share)
         payloads = sampled.mapInArrow(in_workers("pack_batches", packed), "payload binary").collect()
         table = pa.Table.from_batches([from_payload(bytes(row["payload"])) for row in payloads])

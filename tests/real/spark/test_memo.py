@@ -68,6 +68,21 @@ def test_keyed_wait_keeps_the_order_of_each_key(visits: DataFrame, service: Serv
     assert all(each == sorted(each) for each in ids.values())
 
 
+@EACH
+def test_columns_may_have_the_names_of_the_columns_that_a_memo_adds(
+    visits: DataFrame, service: Service, wait: Any, tmp_path: Path
+) -> None:
+    df = visits.where("id < 20").selectExpr("key", "'a' as __udfs_bucket", "7 as __udfs_place")
+    out = wait(df, service.client.ask, "answer string", inputs=["key"], memo=tmp_path / "memo", timeout=PATIENCE)
+    assert out.columns == [*df.columns, "answer"]
+    assert sorted(map(tuple, out.collect())) == [(n, "a", 7, str(n)) for n in range(20)]
+
+
+def test_a_new_column_with_such_a_name_is_refused(visits: DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the new column '__udfs_place' has a reserved name: give it another one"):
+        ordered_wait(visits, fails, "__udfs_place string", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
+
+
 def test_metrics_count_the_calls(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     observation = Observation()
     unordered_wait(
