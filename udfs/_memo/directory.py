@@ -325,11 +325,11 @@ class OpenFile:
         self.schema = content.schema
         self.nbytes = content.nbytes
 
-    def read(self, buckets: range) -> pa.Table:
+    def read(self, buckets: Sequence[int]) -> pa.Table:
         """The answers of some buckets.
 
         Args:
-            buckets: A range with step 1.
+            buckets: In ascending order.
 
         Raises:
             FileNotFoundError: The file was removed, because its answers are in another one now.
@@ -337,8 +337,7 @@ class OpenFile:
         """
         with self._directory.naming(self._file):
             table = self._content.read(buckets)
-        bucket = table.column("bucket")
-        is_asked = compute.and_(compute.greater_equal(bucket, buckets.start), compute.less(bucket, buckets.stop))
+        is_asked = compute.is_in(table.column("bucket"), value_set=pa.array(buckets, pa.int32()))
         return table.filter(is_asked).cast(self._directory.schema)
 
 

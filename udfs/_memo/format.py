@@ -27,6 +27,8 @@ import json
 import mmap
 import struct
 import zlib
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -97,7 +99,7 @@ class LogFile:
         self._table = pa.Table.from_batches(batches, self.schema).combine_chunks()
         self.nbytes: int = self._table.nbytes
 
-    def read(self, _: range) -> pa.Table:
+    def read(self, _: Sequence[int]) -> pa.Table:
         """All answers."""
         return self._table
 
@@ -153,17 +155,19 @@ class ParquetFile:
         self._kept_bytes = kept_bytes
         self._kept: dict[int, pa.Table] = {}
 
-    def read(self, buckets: range) -> pa.Table:
+    def read(self, buckets: Sequence[int]) -> pa.Table:
         """The answers of at least these buckets.
 
         Args:
-            buckets: A range with step 1.
+            buckets: In ascending order.
 
         Raises:
             DamagedError: A row group is damaged.
         """
         numbers = [
-            n for n, (*_, first, last) in enumerate(self._groups) if first < buckets.stop and buckets.start <= last
+            n
+            for n, (*_, first, last) in enumerate(self._groups)
+            if (place := bisect_left(buckets, first)) < len(buckets) and buckets[place] <= last
         ]
         groups = {n: self._kept[n] if n in self._kept else self._group(n) for n in numbers}
         self._kept = groups if sum(group.nbytes for group in groups.values()) <= self._kept_bytes else {}

@@ -259,7 +259,7 @@ class _MemoRows(_Rows):
 
     def missing(self, drawn: pa.RecordBatch) -> list[Row]:
         """The rows that need a call: one for each key."""
-        found = self._rows.missing(drawn)
+        found = [row for part in self._rows.parts(drawn) for row in self._rows.missing(part)]
         nulls = [column.is_null().to_pylist() for column in drawn.columns[:-1]]  # without the bucket
         skipped = sum(map(any, zip(*nulls, strict=True))) if self._enrichment.settings.skip_nulls else 0
         self.share = (len(found) + self._rows.waiting) / max(1, drawn.num_rows - skipped)

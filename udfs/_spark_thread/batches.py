@@ -10,13 +10,23 @@ import pyarrow as pa
 
 from .._sent.row import Row
 
-__all__ = ["SLICE_BYTES", "InputBatches", "even_slices", "from_payload", "packed", "ranges", "slices", "to_payload"]
+__all__ = [
+    "SAFE_BYTES",
+    "SLICE_BYTES",
+    "InputBatches",
+    "even_slices",
+    "from_payload",
+    "packed",
+    "ranges",
+    "slices",
+    "to_payload",
+]
 
 # A batch that is smaller than this is not copied to free a part of it.
 _SMALL_BYTES: Final = 16 * 1024
 
 # So much data fits into one array, whose limit is 2 GiB. For more, the size of each row is added up.
-_SAFE_BYTES: Final = 256 * 1024 * 1024
+SAFE_BYTES: Final = 256 * 1024 * 1024
 
 # The limit of an Arrow array of strings is 2 GiB, and Spark's JVM loads each record batch as a whole.
 SLICE_BYTES: Final = 64 * 1024 * 1024
@@ -140,9 +150,9 @@ class InputBatches:
                 del self._held[number]
 
     def _sizes(self, rows: Sequence[Row], repeats: int) -> list[int]:
-        """Bytes of each row. Zeros if the rows cannot exceed `_SAFE_BYTES` together, because counting takes time."""
+        """Bytes of each row. Zeros if the rows cannot exceed `SAFE_BYTES` together, because counting takes time."""
         nbytes = repeats * sum(self._held[number].nbytes for number in {row.batch for row in rows})
-        if nbytes <= _SAFE_BYTES:
+        if nbytes <= SAFE_BYTES:
             return [0] * len(rows)
         return [self._held[row.batch].nbytes_of(row.index) for row in rows]
 

@@ -157,8 +157,12 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         start = 0
         for old in self._inputs.take(rows, repeats):
             end = start + old.num_rows
-            yield from slices(self._with_results(old, rows[start:end], results.slice(start, old.num_rows)))
+            yield from self.beside(old, rows[start:end], results.slice(start, old.num_rows))
             start = end
+
+    def beside(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> Iterator[pa.RecordBatch]:
+        """Input beside its results, in small batches. Columns that report how a result was obtained read the rows."""
+        yield from slices(self._with_results(old, rows, results))
 
     def release(self, rows: Sequence[Row]) -> None:
         """Drop rows that are written."""

@@ -1,35 +1,52 @@
-"""Memo rows: rows whose key has an answer make no call, and of the others one row for each key does."""
+"""Memo rows: answers rows from a memo. For each missing key, one row calls and the others wait."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from .._memo.answers import BUCKETS, Freshness, latest
+from .._memo.answers import BUCKETS, Freshness, compute, latest
 from .._memo.directory import Directory
 from .._memo.keys import key_of
 from .._memo.merge import merge
 from .._memo.reader import Reader
 from .._memo.writer import Writer
-from .._sent.column_types import arrow_type
+from .._sent.column_types import arrow_type, extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, MemoTask
-from .batches import ranges, slices
+from .batches import SAFE_BYTES, ranges, slices
 from .bridge import TaskOperator
 from .conversion import RowConversion
 from .memo_recorder import Answer, Call, Recorder, is_refused
+from .reading import values_of
 
 __all__ = ["MemoRows", "read_answers"]
 
 
+class _Hits(NamedTuple):
+    """Rows whose answers were in the files.
+
+    Attributes:
+        batch: The rows.
+        answers: Their answers, without repetition.
+        places: The place of each row's answer.
+    """
+
+    batch: pa.RecordBatch
+    answers: pa.Array
+    places: pa.Array
+
+
 class MemoRows:
     """The rows of one task. All methods run in Spark's thread.
+
+    A row whose answer is in the files stays Arrow data: only its inputs become Python values, for the key.
 
     Args:
         enrichment: How to enrich the rows.
@@ -60,7 +77,10 @@ class MemoRows:
         self._conversion = RowConversion(enrichment)
         self._freshness = Freshness.at(time.time(), task.max_age, task.remember_failures_for)
         self._no_answer = Answer(pa.array([None], arrow_type(task.answer)))
-        self._known: dict[int, dict[bytes, Answer]] = {}
+        self._stand_in_batches = count(-1, -1)
+        self._has_extras = bool(extra_columns(enrichment.settings))
+        self._hits: list[_Hits] = []  # not yet emitted
+        self._answers: dict[int, dict[bytes, Answer]] = {}  # of this task's calls, and remembered failures; by bucket
         self._call_of_key: dict[bytes, Call] = {}
         self._completed: list[tuple[Row, Answer]] = []
 
@@ -75,11 +95,12 @@ class MemoRows:
         operator = TaskOperator(self._settings, record=self.recorder.record)
         with self.writer, closing(operator):
             for batch in batches:
-                operator.send(self.missing(batch))
+                for part in self.parts(batch):
+                    operator.send(self.missing(part))
+                    yield from self._emitted()
                 # Rows that wait for a call count towards the buffer, too
                 bound = max(1, self._settings.options.bound - self.waiting)
                 yield from self._received(operator.chunks_until(bound))
-                yield from self._emitted()
             yield from self._received(operator.last_chunks())
         if self._partition == 0:  # one task of each query, and of each micro-batch
             merge(self._directory)
@@ -90,20 +111,58 @@ class MemoRows:
                 self._receive(row)
             yield from self._emitted()
 
-    def missing(self, batch: pa.RecordBatch) -> list[Row]:
-        """The rows of a batch to call the function for. The others are complete, or wait for one of these."""
-        *columns, buckets = batch.columns
-        schema = pa.schema(list(batch.schema)[:-1])
-        rows = self._conversion.read(pa.RecordBatch.from_arrays(columns, schema=schema))
-        pairs = zip(rows, buckets.to_pylist(), strict=True)
-        return [row for row, bucket in pairs if self._needs_call(row, bucket)]
+    def parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch in parts with different buckets, so that the answers in the files are not all in memory at once."""
+        buckets = batch.columns[-1]
+        parts = self._reader.parts(_distinct(buckets))
+        if len(parts) == 1:
+            yield batch
+        else:
+            for part in parts:
+                yield batch.filter(compute.is_in(buckets, value_set=pa.array(part, pa.int32())))
 
-    def _needs_call(self, row: Row, bucket: int) -> bool:
-        if row.failure is not None or self._settings.skips(row):
+    def missing(self, batch: pa.RecordBatch) -> list[Row]:
+        """The rows of a part to call the function for. The others are complete, or wait for one of these."""
+        *columns, buckets = batch.columns
+        batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(batch.schema)[:-1]))
+        keys = self._keys(batch)
+        known = self._known(_distinct(buckets), keys)
+        if known.num_rows:
+            places = compute.index_in(keys, value_set=known.column("key").combine_chunks())
+            answers = _values(known, self._no_answer.value.type)
+            self._hits.append(_Hits(batch.filter(compute.is_valid(places)), answers, places.drop_null()))
+            is_missing = compute.is_null(places)
+            batch, buckets, keys = batch.filter(is_missing), buckets.filter(is_missing), keys.filter(is_missing)
+        rows = zip(self._conversion.read(batch), buckets.to_pylist(), keys.to_pylist(), strict=True)
+        return [row for row, bucket, key in rows if self._needs_call(row, bucket, key)]
+
+    def _keys(self, batch: pa.RecordBatch) -> pa.Array:
+        """The key of each row; null for a row that needs none, because it fails or is skipped."""
+        enrichment, version, skips_nulls = self._enrichment, self._task.version, self._settings.skip_nulls
+        values, failures = values_of([batch.column(n) for n in enrichment.inputs], enrichment.zone)
+        keys = [
+            None if n in failures or (skips_nulls and None in inputs) else key_of(version, inputs)
+            for n, inputs in enumerate(values)
+        ]
+        return pa.array(keys, pa.binary())
+
+    def _known(self, buckets: Sequence[int], keys: pa.Array) -> pa.Table:
+        """The answers in the files that count for these keys. Failures among them go to `_answers`."""
+        if self._task.in_buckets and buckets:  # no row of an earlier bucket follows
+            for bucket in [each for each in self._answers if each < buckets[0]]:
+                del self._answers[bucket]
+        found = latest(self._reader.find(buckets, keys), self._freshness)
+        is_failure = compute.is_valid(found.column("error"))
+        for failure in found.select(["bucket", "key", "error"]).filter(is_failure).to_pylist():
+            answer = Answer(self._no_answer.value, failure["error"])
+            self._answers.setdefault(failure["bucket"], {}).setdefault(failure["key"], answer)
+        return found.filter(compute.invert(is_failure))
+
+    def _needs_call(self, row: Row, bucket: int, key: bytes | None) -> bool:
+        if key is None:
             self._complete(row, self._no_answer)
             return False
-        key = key_of(self._task.version, row.inputs)
-        answer = self._known_in(bucket).get(key)
+        answer = self._answers.get(bucket, {}).get(key)
         if answer is not None:
             self._complete_without_call(row, answer)
         elif key in self._call_of_key:
@@ -113,16 +172,6 @@ class MemoRows:
             self._call_of_key[key] = self._calls[row.batch, row.index] = Call(bucket, key)
             return True
         return False
-
-    def _known_in(self, bucket: int) -> dict[bytes, Answer]:
-        """The answers of a bucket that count, by key."""
-        known = self._known.get(bucket)
-        if known is None:
-            if self._task.in_buckets:  # no row of an earlier bucket follows
-                self._known.clear()
-            table = latest(self._reader.bucket(bucket), self._freshness)
-            known = self._known[bucket] = _by_key(table, self._no_answer.value.type)
-        return known
 
     def _receive(self, row: Row) -> None:
         """Complete a row whose call has ended, and those that wait for it. Later rows know the answer."""
@@ -135,8 +184,8 @@ class MemoRows:
             self._complete_without_call(other, answer, is_cached=has_answer)
         self.waiting -= len(call.waiting)
         del self._call_of_key[call.key]
-        if call.bucket in self._known and has_answer:
-            self._known[call.bucket][call.key] = answer
+        if has_answer:
+            self._answers.setdefault(call.bucket, {})[call.key] = answer
 
     def _complete_without_call(self, row: Row, answer: Answer, *, is_cached: bool = True) -> None:
         """Complete a row with the answer of another row's call."""
@@ -156,30 +205,54 @@ class MemoRows:
         self._completed.append((row, answer))
 
     def _emitted(self) -> Iterator[pa.RecordBatch]:
-        """The completed rows."""
+        """The rows whose answers were in the files, and those that are completed."""
+        hits, self._hits = self._hits, []
+        for each in hits:
+            yield from self._with_answers(each)
         completed, self._completed = self._completed, []
         for start, end in ranges([answer.value.nbytes for _, answer in completed]):
             rows = [row for row, _ in completed[start:end]]
             answers = pa.concat_arrays([answer.value for _, answer in completed[start:end]])
             if self._enrichment.flatten:
-                yield from self._conversion.enriched(*self._exploded(rows, answers))
+                parents, outputs, repeats = self._exploded(answers, [row.failure is not None for row in rows])
+                yield from self._conversion.enriched([rows[parent] for parent in parents], outputs, repeats)
             else:
                 yield from self._conversion.enriched(rows, answers)
             self._conversion.release(rows)
 
-    def _exploded(self, rows: Sequence[Row], answers: pa.Array) -> tuple[list[Row], pa.Array, int]:
-        """A row for each output, the outputs, and the largest number of outputs of one row."""
-        list_value_length: Any = pc.list_value_length  # pyright: ignore[reportAttributeAccessIssue] - made at import
-        lengths = [length or 0 for length in list_value_length(answers).to_pylist()]
-        repeated: list[Row] = []
+    def _with_answers(self, hits: _Hits) -> Iterator[pa.RecordBatch]:
+        for start, end in ranges(_sizes(hits, has_lists=bool(self._enrichment.flatten))):
+            batch = hits.batch.slice(start, end - start)
+            answers = hits.answers.take(hits.places.slice(start, end - start))
+            rows = self._stand_ins(len(answers))
+            if self._enrichment.flatten:
+                parents, answers, _ = self._exploded(answers, [False] * len(answers))
+                batch = batch.take(pa.array(parents, pa.int64()))
+                rows = [rows[parent] for parent in parents]
+            yield from self._conversion.beside(batch, rows, answers)
+
+    def _stand_ins(self, number: int) -> list[Row]:
+        """Rows that stand for as many hits in the columns that report how a result was obtained."""
+        if not self._has_extras:
+            return [Row((), 0, 0)] * number
+        batch = next(self._stand_in_batches)  # the metrics tell rows apart by batch and index
+        rows = [Row((), batch, index) for index in range(number)]
+        for row in rows:
+            row.cached = True
+        return rows
+
+    def _exploded(self, answers: pa.Array, has_failed: Sequence[bool]) -> tuple[list[int], pa.Array, int]:
+        """The place of the row of each output, the outputs, and the largest number of outputs of one row."""
+        lengths = [length or 0 for length in compute.list_value_length(answers).to_pylist()]
+        parents: list[int] = []
         places: list[int | None] = []
         start = 0
-        for row, length in zip(rows, lengths, strict=True):
-            is_kept = length or row.failure is not None or self._enrichment.flatten == "outer"
+        for parent, (length, failed) in enumerate(zip(lengths, has_failed, strict=True)):
+            is_kept = length or failed or self._enrichment.flatten == "outer"
             places += range(start, start + length) if length else [None] if is_kept else []
-            repeated += [row] * (max(1, length) if is_kept else 0)
+            parents += [parent] * (max(1, length) if is_kept else 0)
             start += length
-        return repeated, answers.flatten().take(pa.array(places, pa.int64())), max(1, *lengths)
+        return parents, answers.flatten().take(pa.array(places, pa.int64())), max(1, *lengths)
 
 
 def read_answers(
@@ -204,18 +277,31 @@ def read_answers(
                 yield from slices(part)
 
 
-def _by_key(table: pa.Table, answer_type: pa.DataType) -> dict[bytes, Answer]:
+def _distinct(buckets: pa.Array) -> list[int]:
+    """In ascending order."""
+    return sorted(compute.unique(buckets).to_pylist())
+
+
+def _sizes(hits: _Hits, *, has_lists: bool) -> list[int]:
+    """Bytes of each row with its answer. Zeros if all of them are few, because counting takes time."""
+    batch, answers, places = hits
+    lengths = compute.list_value_length(answers).to_pylist() if has_lists else []
+    repeats = [max(1, length or 0) for length in lengths] or [1] * len(answers)
+    most = max(compute.value_counts(places).field("counts").to_pylist(), default=0)
+    if max(repeats) * batch.nbytes + most * answers.nbytes <= SAFE_BYTES:
+        return [0] * len(places)
+    sizes = [answers.slice(place, 1).nbytes for place in range(len(answers))]
+    return [sizes[place] + repeats[place] * batch.slice(row, 1).nbytes for row, place in enumerate(places.to_pylist())]
+
+
+def _values(table: pa.Table, answer_type: pa.DataType) -> pa.Array:
+    """The answers as an array."""
     values = table.column("answer").combine_chunks()
     values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
     try:
-        values = values.cast(answer_type)
+        return values.cast(answer_type)
     except pa.ArrowTypeError:  # old versions of Arrow do not cast to types in which a field is NOT NULL
-        values = values.view(answer_type)
-    errors = table.column("error")
-    return {
-        key: Answer(values.slice(row, 1), errors[row].as_py() if errors[row].is_valid else None)
-        for row, key in enumerate(table.column("key").to_pylist())
-    }
+        return values.view(answer_type)
 
 
 def _remembered(error: dict[str, Any]) -> Exception:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from .._sent.python_values import to_pylist
 from .._sent.row import Failure, NestedRow, Row, SecretNestedRow
 from .._sent.zone import portable_zone
 
-__all__ = ["put_event_times", "put_keys", "rows_of"]
+__all__ = ["put_event_times", "put_keys", "rows_of", "values_of"]
 
 _NAN = object()
 
@@ -45,9 +45,8 @@ def rows_of(
     size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
     if any(pa.types.is_nested(column.type) for column in columns):
         row_type = NestedRow if row_type.shows_values else SecretNestedRow
-    failures: dict[int, tuple[str, str]] = {}
-    values = [_python_values(column, number, failures, zone) for number, column in enumerate(columns, 1)]
-    rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(zip(*values, strict=True))]
+    values, failures = values_of(columns, zone)
+    rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(values)]
     for index, (problem, detail) in failures.items():
         error = ValueError(f"{problem}: {detail}" if row_type.shows_values else problem)
         if on_error == "raise":
@@ -55,6 +54,19 @@ def rows_of(
             raise error
         rows[index].failure = Failure(error, 0, 0.0)
     return rows
+
+
+def values_of(
+    columns: Sequence[pa.Array], zone: str | None
+) -> tuple[Iterator[tuple[Any, ...]], Mapping[int, tuple[str, str]]]:
+    """The input values of each row; and by its index, why a row has one that Python cannot represent.
+
+    Args:
+        columns, zone: As in `rows_of`.
+    """
+    failures: dict[int, tuple[str, str]] = {}
+    values = [_python_values(column, number, failures, zone) for number, column in enumerate(columns, 1)]
+    return zip(*values, strict=True), failures
 
 
 def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:

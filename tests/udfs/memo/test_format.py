@@ -103,3 +103,27 @@ def test_a_row_group_has_a_limited_size_in_memory(answers: Any, monkeypatch: pyt
     content, checksum = parquet(table)
     assert pq.ParquetFile(pa.BufferReader(content)).metadata.num_row_groups >= 4
     assert numbers(ParquetFile(pa.BufferReader(content), checksum, 0).read(range(256))) == list(range(64))
+
+
+def test_only_the_row_groups_of_the_buckets_are_read(answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task has every 64th bucket, for example. Those between them belong to other tasks."""
+    monkeypatch.setattr("udfs._memo.format._GROUP_ROWS", 1)
+    content, checksum = parquet(answers(3, 5, 67, 70, 131))
+    read = []
+
+    class File:
+        def __init__(self) -> None:
+            self.opened = pa.BufferReader(content)
+
+        def size(self) -> int:
+            return len(content)
+
+        def read_at(self, nbytes: int, offset: int) -> bytes:
+            read.append(offset)
+            return bytes(self.opened.read_at(nbytes, offset))
+
+    file = ParquetFile(File(), checksum, 0)
+    read.clear()
+    assert numbers(file.read([3, 67, 131])) == [3, 67, 131]
+    assert len(read) == 3
+    assert numbers(file.read([4, 66, 132])) == []

@@ -20,8 +20,12 @@ from tests.support import PATIENCE, wait_until
 from trio_asyncio_io.gates import Budget
 from udfs import Memo, MemoError, ResultTypeError
 from udfs._memo.directory import Directory
+from udfs._memo.format import ParquetFile
+from udfs._memo.keys import key_of
 from udfs._memo.reader import Reader
 from udfs._plan.memo import memo_schema
+from udfs._sent.metrics import METRICS_COLUMN, NUMBERS
+from udfs._spark_thread.batches import ranges
 
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
 
@@ -367,6 +371,135 @@ def test_the_answers_of_a_bucket_are_dropped_when_the_next_begins(run: Any, batc
     rows = run(halve, *batches, in_buckets=True)
     assert len(rows) == 8
     assert sorted(halve.calls) == [0, 1, 2, 3, 4]
+
+
+def test_rows_that_are_known_do_not_wait_for_calls_of_their_batch(conversion: Any, batch: Any, halve: Any) -> None:
+    list(conversion(halve).run(iter([batch(1, 2)])))
+
+    async def hang(n: int) -> float:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    out = conversion(hang, capacity=1, buffer=1).run(iter([batch(1, 3, 2)]))
+    assert by_number(next(out).to_pylist()) == [(1, 0.5), (2, 1.0)]
+    out.close()
+
+
+def test_rows_that_are_known_are_never_converted_to_rows(conversion: Any, batch: Any, halve: Any) -> None:
+    """They stay Arrow data, which costs a fraction."""
+    list(conversion(halve).run(iter([batch(1, 2)])))
+    made = conversion(halve)
+    read = []
+    original = made._conversion.read
+    made._conversion.read = lambda part: read.append(part.column("n").to_pylist()) or original(part)
+    assert len([row for part in made.run(iter([batch(1, 3, 2)])) for row in part.to_pylist()]) == 3
+    assert read == [[3]]
+
+
+def test_the_metrics_count_each_row_that_is_known(run: Any, batch: Any, halve: Any) -> None:
+    run(halve, batch(1, 2))
+    settings = {"has_metrics": True, "on_error": "column"}
+    rows = run(halve, batch(1, 2, 2), batch(1), batch(1, 3), **settings)
+    metrics = [row[METRICS_COLUMN] for row in rows]
+    sums = [each["numbers"] for each in metrics if each["numbers"]]
+    assert [sum(each[NUMBERS[name]] for each in sums) for name in ("rows.rows", "rows.cached")] == [6, 5]
+    assert sum(each["seconds"] is not None for each in metrics) == 6
+
+
+def test_known_rows_misses_and_remembered_failures_of_one_batch_keep_apart(
+    run: Any, batch: Any, tmp_path: Path
+) -> None:
+    async def fragile(n: int) -> float:
+        if n == 2:
+            raise ConnectionError("down")
+        return n / 2
+
+    memo = Memo(str(tmp_path), remember_failures_for=3600.0)
+    run(fragile, batch(1, 2), on_error="column", memo=memo)
+    rows = run(fragile, batch(2, 1, 3, 2, 1), on_error="column", metadata="how", memo=memo)
+    found = sorted(
+        (row["n"], row["temp"], row["error"] and row["error"]["message"], row["how"]["cached"]) for row in rows
+    )
+    assert found == [
+        (1, 0.5, True, None),
+        (1, 0.5, True, None),
+        (2, None, True, "down"),
+        (2, None, True, "down"),
+        (3, 1.5, False, None),
+    ]
+
+
+def test_a_failure_that_is_later_than_an_answer_counts(run: Any, memo: Directory, batch: Any, tmp_path: Path) -> None:
+    key = key_of("1", (1,))
+    error = {"type": "ConnectionError", "message": "down", "attempts": 1, "seconds": 0.0}
+    row = {"bucket": 1, "key": key, "inputs": {"n": 1}, "function": "look_up", "version": "1"}
+    now = round(time.time() * 1e6)
+    rows = [
+        {**row, "answer": 0.5, "error": None, "answered_at": now - 10},
+        {**row, "answer": None, "error": error, "answered_at": now},
+    ]
+    memo.put_table(pa.Table.from_pylist(rows, memo.schema), range(256))
+
+    async def never(n: int) -> float:
+        raise AssertionError(n)
+
+    kept = Memo(str(tmp_path), remember_failures_for=3600.0)
+    [failed] = run(never, batch(1), on_error="column", memo=kept)
+    assert (failed["temp"], failed["error"]["message"]) == (None, "down")
+    assert by_number(run(never, batch(1))) == [(1, 0.5)]
+
+
+@pytest.mark.parametrize("flatten", [False, "outer"], ids=str)
+def test_known_answers_that_could_be_too_large_together_come_in_several_batches(
+    conversion: Any, batch: Any, monkeypatch: pytest.MonkeyPatch, flatten: Any
+) -> None:
+    """Many rows may share one large answer. Together they could pass the limit of an Arrow array."""
+    text = T.StructType([T.StructField("temp", T.StringType())])
+
+    async def large(n: int) -> Any:
+        answer = "x" * 1_000 if n == 1 else "y"
+        return [answer] if flatten else answer
+
+    numbers = [1, 1, 2, 1, 2]
+    options = {"added": text, "flatten": flatten}
+    list(conversion(large, **options).run(iter([batch(1, 2)])))
+    monkeypatch.setattr("udfs._spark_thread.memo_rows.SAFE_BYTES", 2_000)
+    monkeypatch.setattr("udfs._spark_thread.batches.SLICE_BYTES", 2_500)
+    original = ranges
+    monkeypatch.setattr("udfs._spark_thread.memo_rows.ranges", lambda sizes: original(sizes, 2_500))
+    parts = list(conversion(large, **options).run(iter([batch(*numbers)])))
+    assert [part.num_rows for part in parts] == [3, 2]
+    rows = [row for part in parts for row in part.to_pylist()]
+    assert [(row["n"], row["temp"][0]) for row in rows] == [(n, "x" if n == 1 else "y") for n in numbers]
+
+
+def test_a_batch_is_divided_by_buckets_if_the_memo_is_large(
+    conversion: Any, batch: Any, halve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a task never has more than a part of the memo in memory."""
+    list(conversion(halve).run(iter([batch(*range(30))])))
+    monkeypatch.setattr("udfs._memo.reader.PASS_BYTES", 1)
+    made = conversion(halve)
+    looked_up = []
+    original = made._reader.find
+    made._reader.find = lambda buckets, keys: looked_up.append(list(buckets)) or original(buckets, keys)
+    rows = [row for part in made.run(iter([batch(*range(31))])) for row in part.to_pylist()]
+    assert by_number(rows) == sorted(((n, n / 2) for n in range(31)), key=repr)
+    assert looked_up == [[0], [1], [2]]
+    assert halve.calls.count(30) == 1
+    assert len(halve.calls) == 31
+
+
+def test_the_batches_of_a_stream_read_a_small_memo_once(
+    conversion: Any, batch: Any, halve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(conversion(halve).run(iter([batch(1, 2, 3)])))
+    groups = []
+    original = ParquetFile._group
+    monkeypatch.setattr(ParquetFile, "_group", lambda self, number: groups.append(number) or original(self, number))
+    made = conversion(halve)
+    assert len([row for part in made.run(iter([batch(1, 2)] * 5)) for row in part.to_pylist()]) == 10
+    assert len(groups) == 1
 
 
 def test_a_memo_that_the_worker_does_not_see_is_refused(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_straggler_does_not_hold_the_memory_of_released_rows(batches: InputBat
 def test_rows_that_could_be_too_large_together_are_divided_into_several_batches(
     batches: InputBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._spark_thread.batches, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._spark_thread.batches, "SAFE_BYTES", 0)
     monkeypatch.setattr(udfs._spark_thread.batches, "ranges", partial(ranges, limit=2_500))
     number = batches.add(batch(*["a" * 1_000, "b" * 1_000, "c" * 5_000, "d"]))
     found = [column(each) for each in batches.take(rows_at(*[(number, n) for n in (0, 1, 1, 2, 3)]), 2)]

@@ -299,7 +299,7 @@ def test_large_rows_are_divided_into_several_batches_with_their_own_results(
 ) -> None:
     """Large input rows, large results, and small rows with many outputs."""
     monkeypatch.setattr(udfs._spark_thread.batches, "SLICE_BYTES", 3_000)
-    monkeypatch.setattr(udfs._spark_thread.batches, "_SAFE_BYTES", 0)
+    monkeypatch.setattr(udfs._spark_thread.batches, "SAFE_BYTES", 0)
     monkeypatch.setattr(udfs._spark_thread.batches, "ranges", partial(ranges, limit=2_500))
     added = T.StructType([T.StructField("a", T.StringType()), T.StructField("n2", T.LongType())])
 
