@@ -11,7 +11,19 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute
 
-__all__ = ["ALWAYS", "BUCKETS", "CONTENTS", "Freshness", "compute", "contents_of", "kind_of", "latest"]
+__all__ = [
+    "ALWAYS",
+    "BUCKETS",
+    "CONTENTS",
+    "Freshness",
+    "compute",
+    "contents_of",
+    "has_grown",
+    "kind_of",
+    "latest",
+    "new_fields",
+    "widened",
+]
 
 compute: Any = pyarrow.compute  # type checkers do not see its functions, which are made at import
 
@@ -52,6 +64,52 @@ def contents_of(schema: pa.Schema) -> dict[str, Any]:
 def kind_of(schema: pa.Schema) -> str:
     """A digest of what identifies the memo."""
     return blake2b((schema.metadata or {}).get(CONTENTS, b""), digest_size=8).hexdigest()
+
+
+def has_grown(old: pa.Schema, new: pa.Schema) -> bool:
+    """Whether the new schema is the old one, but for more fields in its answers. Old answers have null in these."""
+    before, after = contents_of(old), contents_of(new)
+    is_same = {**before, "answer": None} == {**after, "answer": None}
+    return is_same and new_fields(old.field("answer").type, new.field("answer").type) is not None
+
+
+def new_fields(old: pa.DataType, new: pa.DataType) -> list[str] | None:
+    """The names of the fields of a type that the old one lacks; None if they also differ in another way."""
+    if pa.types.is_list(old) and pa.types.is_list(new):
+        return new_fields(old.value_type, new.value_type)
+    if not (pa.types.is_struct(old) and pa.types.is_struct(new)):
+        return [] if old == new else None
+    before, after = ({each.name: each.type for each in kind} for kind in (old, new))
+    if len(before) < old.num_fields or len(after) < new.num_fields or not before.keys() <= after.keys():
+        return None
+    found = [name for name in after if name not in before]
+    for name, kind in before.items():
+        inner = new_fields(kind, after[name])
+        if inner is None:
+            return None
+        found += [f"{name}.{each}" for each in inner]
+    return found
+
+
+def widened(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values as a type that has all of their fields, and null in its other ones.
+
+    Arrow's own cast does this only in newer versions.
+    """
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind):
+        fields = {each.name: array.field(n) for n, each in enumerate(array.type)}
+        arrays = [
+            widened(fields[each.name], each.type) if each.name in fields else pa.nulls(len(array), each.type)
+            for each in kind
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=array.is_null())
+    if pa.types.is_list(kind):
+        lengths = compute.fill_null(compute.list_value_length(array), 0)
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), compute.cumulative_sum(lengths)])
+        return pa.ListArray.from_arrays(offsets, widened(array.flatten(), kind.value_type), kind, mask=array.is_null())
+    return array.cast(kind)
 
 
 def latest(table: pa.Table, fresh: Freshness, by: tuple[str, ...] = ("key",)) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from .._urls import without_user
-from .answers import compute, contents_of, kind_of
+from .answers import compute, contents_of, has_grown, kind_of, new_fields, widened
 from .format import DamagedError, LogFile, ParquetFile, parquet
 from .location import file_system
 
@@ -41,7 +41,8 @@ _REMEDIES: Final = {
     "format": "use the release that wrote it, or another directory",
     "function": "give each function a memo of its own; if it was only renamed, give Memo(path, name=...) the old name",
     "inputs": "give the inputs these names and types, or use another directory",
-    "answer": "give the new columns these types, or use another directory",
+    "answer": "give the new columns these types; others may be added if there are two or more. Otherwise, use another "
+    "directory, and add these answers to it with Memo.add",
     "spread_by": "use the same operator and the same key=, or another directory",
     "buckets": "use the release that wrote it, or another directory",
 }
@@ -105,6 +106,7 @@ class Directory:
         self.path = path
         self.schema = schema
         self.kind = kind_of(schema)
+        self._older: dict[str, pa.Schema] = {}  # of files whose answers have fewer fields, by kind
         self._fs, self._root = file_system(path)
         self._is_local = self.can_append = isinstance(self._fs, fs.LocalFileSystem)
 
@@ -112,16 +114,23 @@ class Directory:
     def existing(cls, path: str) -> Self | None:
         """The memo in this directory, whatever it holds. None if there is none.
 
+        If its answers have grown, the memo with all of their fields.
+
         Raises:
-            MemoError: There are several memos, the first file is damaged, or the path names a file.
+            MemoError: There are several memos, a file is damaged, or the path names a file.
         """
         unknown = cls(path, pa.schema([]))
+        schemas: dict[str, pa.Schema] = {}
         for file in _files(unknown._infos()).values():
-            with suppress(FileNotFoundError):
-                found = cls(path, unknown._open(file).schema)
-                found.files()
-                return found
-        return None
+            if file.kind not in schemas:
+                with suppress(FileNotFoundError):
+                    schemas[file.kind] = unknown._open(file).schema
+        if not schemas:
+            return None
+        widest = max(schemas.values(), key=lambda schema: sum(has_grown(each, schema) for each in schemas.values()))
+        found = cls(path, widest)
+        found.files()
+        return found
 
     @property
     def shown_path(self) -> str:
@@ -129,7 +138,7 @@ class Directory:
         return without_user(self.path)
 
     def claim(self) -> None:
-        """Make the memo, or check that it has the same contents.
+        """Make the memo, or check that it has the same contents. Its answers may get more fields.
 
         Writes first and looks afterwards. So of two functions that begin at once, never both succeed; both may fail.
 
@@ -137,7 +146,7 @@ class Directory:
             MemoError: The memo belongs to another function, or to other types. Or the path is of a file or below one.
             OSError: The directory cannot be written.
         """
-        if any(file.buckets for file in self.files().values()):
+        if any(file.buckets and file.kind == self.kind for file in self.files().values()):
             return
         try:
             self._fs.create_dir(self._root, recursive=True)
@@ -150,6 +159,13 @@ class Directory:
             self.remove(name)
             raise
 
+    @property
+    def missing_fields(self) -> list[str]:
+        """The fields that answers lack in the files of the latest listing."""
+        kind = self.schema.field("answer").type
+        lacking = (new_fields(old.field("answer").type, kind) or [] for old in self._older.values())
+        return sorted({name for names in lacking for name in names})
+
     def files(self) -> dict[str, File]:
         """The files with answers by name, without those that were replaced.
 
@@ -160,9 +176,9 @@ class Directory:
         replaced = {name for note in infos if note.startswith(_REPLACED) for name in self._replaced_by(note, infos)}
         files = _files(infos)
         for file in files.values():
-            if file.kind != self.kind:
+            if file.kind != self.kind and file.kind not in self._older:
                 with suppress(FileNotFoundError):  # its query was refused, and removed it
-                    raise MemoError(self._mismatch(contents_of(self._open(file).schema)))
+                    self._check_older(file, self._open(file).schema)
         return {name: file for name, file in files.items() if name not in replaced}
 
     def open(self, file: File, kept_bytes: int = 0) -> OpenFile:
@@ -177,7 +193,7 @@ class Directory:
             MemoError: It is damaged, or belongs to another function.
         """
         opened = self._open(file, kept_bytes)
-        if kind_of(opened.schema) != self.kind:
+        if kind_of(opened.schema) not in {self.kind, *self._older}:
             raise MemoError(
                 f"the file {file.name} of the memo {self.shown_path} belongs to another memo: remove it from here"
             )
@@ -255,6 +271,23 @@ class Directory:
         except NotADirectoryError as error:
             raise MemoError(f"the memo {self.shown_path} is a file: give the path of a directory") from error
         return {info.base_name: info for info in infos}
+
+    def _check_older(self, file: File, schema: pa.Schema) -> None:
+        """Check that the answers of a file of another kind can be read as those of this memo.
+
+        Raises:
+            MemoError: They cannot.
+        """
+        if has_grown(schema, self.schema):
+            self._older[file.kind] = schema
+        elif has_grown(self.schema, schema):
+            names = new_fields(self.schema.field("answer").type, schema.field("answer").type)
+            raise MemoError(
+                f"the answers of the memo {self.shown_path} have more fields than this query: add {', '.join(names or [])} "
+                "to its schema, with the types that the memo has, and drop the new columns afterwards"
+            )
+        else:
+            raise MemoError(self._mismatch(contents_of(schema)))
 
     def _mismatch(self, found: dict[str, Any]) -> str:
         wanted = contents_of(self.schema)
@@ -338,7 +371,15 @@ class OpenFile:
         with self._directory.naming(self._file):
             table = self._content.read(buckets)
         is_asked = compute.is_in(table.column("bucket"), value_set=pa.array(buckets, pa.int32()))
-        return table.filter(is_asked).cast(self._directory.schema)
+        table, schema = table.filter(is_asked), self._directory.schema
+        return _grown(table, schema) if kind_of(self.schema) != self._directory.kind else table.cast(schema)
+
+
+def _grown(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns of a schema whose answers have more fields."""
+    kind, place = schema.field("answer").type, table.schema.get_field_index("answer")
+    answers = pa.chunked_array([widened(each, kind) for each in table.column(place).chunks], kind)
+    return table.set_column(place, "answer", answers).cast(schema)
 
 
 def _files(infos: dict[str, Any]) -> dict[str, File]:

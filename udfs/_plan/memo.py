@@ -222,7 +222,7 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     mode = enrichment.settings.options.mode
     partitions = calling_partitions(df.sparkSession)
     task = memo_task(plan, memo, partitions)
-    claim(Directory(memo.path, task.schema))
+    claim(task)
     spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
     schema = plan.schema
     if mode != "unordered":
@@ -295,13 +295,40 @@ def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
     )
 
 
-def claim(directory: Directory) -> None:
-    """Make the memo, or check that it has the same contents. Merge its files if there are many."""
+def claim(task: MemoTask) -> None:
+    """Make the memo, or check that it has the same contents. Merge its files if there are many.
+
+    Raises:
+        MemoError: It belongs to another function, or to other types.
+        OSError: It cannot be written.
+        TypeError: The types cannot be stored.
+    """
+    directory = Directory(task.path, task.schema)
     try:
+        if _has_required(task.answer):
+            _check_complete(directory)
         directory.claim()
     except pa.ArrowNotImplementedError as error:
         raise TypeError(f"memo cannot store the inputs or the answers ({error}): give them other types") from error
     merge(directory)
+
+
+def _check_complete(directory: Directory) -> None:
+    directory.files()
+    if lacking := directory.missing_fields:
+        raise MemoError(
+            f"answers of the memo {directory.shown_path} lack {', '.join(lacking)}, which is null for their rows: leave NOT "
+            "NULL out of the schema"
+        )
+
+
+def _has_required(kind: T.DataType) -> bool:
+    """Whether a part of the type is NOT NULL."""
+    if isinstance(kind, T.StructType):
+        return any(not each.nullable or _has_required(each.dataType) for each in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return not kind.containsNull or _has_required(kind.elementType)
+    return isinstance(kind, T.MapType) and (not kind.valueContainsNull or _has_required(kind.valueType))
 
 
 def _check_key_type(name: str, kind: T.DataType) -> None:

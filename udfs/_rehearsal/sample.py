@@ -21,7 +21,6 @@ from trio_asyncio_io.embedding import describe
 from trio_asyncio_io.rehearsal import Sample, record
 
 from .._memo.answers import BUCKETS
-from .._memo.directory import Directory
 from .._plan.arguments import column_names, make_settings
 from .._plan.memo import Memo, as_memo, calling_partitions, claim, memo_task
 from .._plan.row_plan import BUCKET_COLUMN, RowPlan, plan_rows
@@ -245,7 +244,7 @@ class _MemoRows(_Rows):
     def __init__(self, plan: RowPlan, memo: Memo) -> None:
         super().__init__(plan.enrichment)
         task = replace(memo_task(plan, memo, 1), in_buckets=False)
-        claim(Directory(task.path, task.schema))
+        claim(task)
         self._rows = MemoRows(plan.enrichment, task)
 
     def __enter__(self) -> Self:

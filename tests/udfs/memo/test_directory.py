@@ -54,7 +54,7 @@ def age(path: Path, seconds: float) -> None:
         ),
         (
             memo_schema("look_up", NUMBER, T.LongType(), ("n",)),
-            "has answer 'double', .* 'bigint': give the new columns these",
+            "has answer 'double', .* 'bigint': give the new columns these types",
         ),
         (
             memo_schema("look_up", T.StructType([T.StructField("n", T.StringType())]), T.DoubleType(), ("n",)),

@@ -417,10 +417,9 @@ def test_known_rows_misses_and_remembered_failures_of_one_batch_keep_apart(
     memo = Memo(str(tmp_path), remember_failures_for=3600.0)
     run(fragile, batch(1, 2), on_error="column", memo=memo)
     rows = run(fragile, batch(2, 1, 3, 2, 1), on_error="column", metadata="how", memo=memo)
-    found = sorted(
-        (row["n"], row["temp"], row["error"] and row["error"]["message"], row["how"]["cached"]) for row in rows
-    )
-    assert found == [
+    messages = [row["error"] and row["error"]["message"] for row in rows]
+    found = [(row["n"], row["temp"], row["how"]["cached"]) for row in rows]
+    assert sorted((*each, message) for each, message in zip(found, messages, strict=True)) == [
         (1, 0.5, True, None),
         (1, 0.5, True, None),
         (2, None, True, "down"),

@@ -1,0 +1,127 @@
+"""A memo whose answers get more fields: old answers remain, with null in these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T  # noqa: N812 - the usual name
+
+from udfs import MemoError
+from udfs._memo.answers import ALWAYS, widened
+from udfs._memo.directory import Directory
+from udfs._memo.merge import compact
+from udfs._memo.reader import Reader
+from udfs._memo.writer import Writer
+from udfs._plan.memo import memo_schema
+
+NUMBER = T.StructType().add("n", "long")
+WEATHER = T.StructType().add("temp", "double").add("wind", "double")
+RAIN = T.StructType().add("rain", "double").add("temp", "double").add("wind", "double")
+
+
+def schema(answer: T.DataType, function: str = "weather") -> pa.Schema:
+    return memo_schema(function, NUMBER, answer, ("n",))
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Callable[[T.DataType], Directory]:
+    """Makes the memo in `tmp_path` with this type of answers."""
+
+    def make(answer: T.DataType = WEATHER) -> Directory:
+        directory = Directory(str(tmp_path), schema(answer))
+        directory.claim()
+        return directory
+
+    return make
+
+
+def put(directory: Directory, number: int, **answer: Any) -> None:
+    row = {
+        "bucket": number,
+        "key": number.to_bytes(16, "big"),
+        "inputs": {"n": number},
+        "answer": answer,
+        "answered_at": 10**15,
+        "function": "weather",
+        "version": "1",
+    }
+    directory.put_table(pa.Table.from_pylist([row], directory.schema), range(256))
+
+
+def read(directory: Directory) -> dict[int, Any]:
+    reader = Reader(directory)
+    rows = [row for bucket in range(5) for row in reader.bucket(bucket).to_pylist()]
+    return {row["inputs"]["n"]: row["answer"] for row in rows}
+
+
+def test_old_answers_are_null_in_new_fields_and_merges_keep_all(grown: Any) -> None:
+    put(grown(), 1, temp=1.0, wind=2.0)
+    wide = grown(RAIN)
+    put(wide, 2, temp=3.0, wind=4.0, rain=5.0)
+    expected = {1: {"rain": None, "temp": 1.0, "wind": 2.0}, 2: {"rain": 5.0, "temp": 3.0, "wind": 4.0}}
+    assert read(grown(RAIN)) == expected
+    assert wide.missing_fields == ["rain"]
+    assert compact(grown(RAIN), ALWAYS) == 2
+    assert read(grown(RAIN)) == expected
+
+
+def test_the_log_of_a_killed_task_is_read_after_the_memo_has_grown(grown: Any) -> None:
+    narrow = grown()
+    put(narrow, 1, temp=1.0, wind=2.0)
+    Writer(narrow, 600.0, range(256)).add(Reader(narrow).bucket(1))
+    assert read(grown(RAIN)) == {1: {"rain": None, "temp": 1.0, "wind": 2.0}}
+
+
+def test_the_memo_at_a_path_is_the_one_with_all_fields(grown: Any, tmp_path: Path) -> None:
+    put(grown(), 1, temp=1.0, wind=2.0)
+    put(grown(RAIN), 2, temp=3.0, wind=4.0, rain=5.0)
+    found = Directory.existing(str(tmp_path))
+    assert found is not None
+    assert found.schema.equals(schema(RAIN), check_metadata=True)
+
+
+def test_a_query_with_fewer_fields_is_refused_and_leaves_nothing_behind(grown: Any, tmp_path: Path) -> None:
+    put(grown(RAIN), 1, temp=1.0, wind=2.0, rain=3.0)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(MemoError, match="have more fields than this query: add rain to its schema, with the types"):
+        grown()
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_of_two_queries_that_add_different_fields_only_the_first_is_accepted(grown: Any) -> None:
+    """Even if it has no answers yet. Otherwise neither could read the memo after both have answers."""
+    put(grown(), 1, temp=1.0, wind=2.0)
+    grown(RAIN)
+    with pytest.raises(MemoError, match=r"has answer .*rain.*, and this query has .*snow"):
+        grown(T.StructType().add("snow", "double").add("temp", "double").add("wind", "double"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (WEATHER, T.StructType().add("temp", "string").add("wind", "double").add("rain", "double")),
+        (WEATHER, T.StructType().add("temperature", "double").add("wind", "double")),
+        (T.DoubleType(), WEATHER),
+        (T.MapType(T.StringType(), WEATHER), T.MapType(T.StringType(), RAIN)),
+    ],
+    ids=["another type", "another name", "one column", "in a map"],
+)
+def test_answers_that_differ_in_another_way_are_refused(grown: Any, old: T.DataType, new: T.DataType) -> None:
+    grown(old)
+    with pytest.raises(MemoError, match=r"has answer .*: give the new columns these types; others may be"):
+        grown(new)
+
+
+@pytest.mark.parametrize("wrap", [T.ArrayType, lambda kind: T.StructType().add("day", kind)], ids=["list", "struct"])
+def test_nested_answers_grow(grown: Any, wrap: Any) -> None:
+    put_in = (lambda value: [value, None]) if wrap is T.ArrayType else (lambda value: {"day": value})
+    narrow = grown(wrap(WEATHER))
+    table = pa.array([put_in({"temp": 1.0, "wind": 2.0}), None], narrow.schema.field("answer").type)
+    wide = widened(table, grown(wrap(RAIN)).schema.field("answer").type)
+    wide.validate(full=True)
+    assert wide.to_pylist() == [put_in({"rain": None, "temp": 1.0, "wind": 2.0}), None]
+    assert widened(table.slice(1), wide.type).to_pylist() == [None]
