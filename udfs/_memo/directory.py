@@ -40,7 +40,8 @@ _REPLACED_SECONDS: Final = 600.0
 _REMEDIES: Final = {
     "format": "use the release that wrote it, or another directory",
     "function": "give each function a memo of its own; if it was only renamed, give Memo(path, name=...) the old name",
-    "inputs": "give the inputs these names and types, or use another directory",
+    "inputs": "give the inputs these names and types, name those that were renamed in Memo(path, renamed=...), or use "
+    "another directory",
     "answer": "give the new columns these types; others may be added if there are two or more. Otherwise, use another "
     "directory, and add these answers to it with Memo.add",
     "spread_by": "use the same operator and the same key=, or another directory",

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final
@@ -17,14 +18,14 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from trio_asyncio_io.embedding import check_number
 
-from .._memo.answers import BUCKETS, CONTENTS, Freshness
+from .._memo.answers import BUCKETS, CONTENTS, Freshness, contents_of, new_fields
 from .._memo.directory import Directory, MemoError
 from .._memo.location import absolute
 from .._memo.merge import compact, merge
 from .._sent.bucket_ids import bucket_ids
 from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
 from .._sent.settings import MemoTask, Settings
-from .._spark_thread.memo_rows import MemoRows, read_answers
+from .._spark_thread.memo_rows import MemoRows, add_answers, read_answers
 from .._spark_version import TimeType
 from .._urls import without_user
 from .row_plan import BUCKET_COLUMN, PLACE_COLUMN, RowPlan
@@ -88,6 +89,8 @@ class Memo:
             fail with the same error. Needs `on_error="null"` or `"column"`.
         version: The version of the function's answers. Answers of another version do not count. "1" by default.
         name: The name of the function, if it has been renamed since the memo was made. None (the default): its name.
+        renamed: New names of input columns that have been renamed since the memo was made: `{"city": "town"}` if the
+            memo has `city` and the query has `town`. None (the default): none.
         write_every: Seconds until an answer survives a crash of the machine, at least 0 and finite; 1 by default. On a
             file system, an answer that is written survives its process. On an object store, it is written after this
             time.
@@ -108,6 +111,7 @@ class Memo:
     remember_failures_for: float = field(default=0.0, kw_only=True)
     version: str = field(default="1", kw_only=True)
     name: str | None = field(default=None, kw_only=True)
+    renamed: Mapping[str, str] | None = field(default=None, kw_only=True, hash=False)
     write_every: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -125,6 +129,8 @@ class Memo:
         name: Any = self.name
         if name is not None and not (isinstance(name, str) and name):
             raise TypeError(f"name must be the name of a function, got {self.name!r}")
+        if self.renamed is not None:
+            object.__setattr__(self, "renamed", _renamed(self.renamed))
 
     def __repr__(self) -> str:
         options = ((each, getattr(self, each.name)) for each in fields(self)[1:])
@@ -161,16 +167,65 @@ class Memo:
             MemoError: There is no memo at the path. An action also raises it, if a file is damaged.
         """
         use_the_drivers_python(spark)
-        directory = Directory.existing(self.path)
-        if directory is None:
-            place = without_user(self.path)
-            raise MemoError(f"there is no memo at {place}: check the path, or run a query with memo= first")
-        schema = directory.schema
+        schema = self._existing().schema
         types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
         reading = partial(read_answers, self.path, schema, self._freshness())
         buckets = spark.range(0, BUCKETS, 1, calling_partitions(spark))
         found: DataFrame = buckets.mapInArrow(in_workers("read_memo", reading), types)
         return found
+
+    def add(self, df: DataFrame) -> int:
+        """Add answers from elsewhere, such as a table or another memo, so that their rows need no call.
+
+        They have columns as in `read`: `inputs` (a struct), `answer` and `answered_at`. If there is an `error`, only
+        rows where it is null are added. Fields that `answer` lacks are null. Other columns are ignored. The memo must
+        exist, as it does after a query with it was built.
+
+        The latest answer for a key counts, so `answered_at` decides between an added answer and one that the memo has,
+        and `max_age` counts from it. It has no default: the present would hide newer answers, and the distant past
+        would expire. If the time is unknown, choose one.
+
+        Runs where: in workers, which must see the path. If it fails or is killed, some answers are added; adding them
+        again does no harm.
+
+        Args:
+            df: The answers.
+
+        Returns:
+            The number of answers that were added.
+
+        Raises:
+            MemoError: There is no memo at the path, or a file is damaged.
+            TypeError: A column has another type than the memo.
+            ValueError: A column is missing.
+            An `answered_at` that is null, or more than an hour ahead of a worker's clock, fails the Spark job.
+
+        Example:
+            paid = spark.read.parquet("/data/paid")
+            paid = paid.selectExpr("struct(city) as inputs", "temp as answer", "paid_at as answered_at")
+            Memo("/data/weather").add(paid)
+        """
+        directory = self._existing()
+        use_the_drivers_python(df.sparkSession)
+        types = T.StructType.fromJson(json.loads(directory.schema.metadata[_SPARK_TYPES]))
+        check_answers(df.schema, types)
+        if "error" in df.columns:
+            df = df.where("error IS NULL")
+        spread = [F.col("inputs").getField(name) for name in contents_of(directory.schema)["spread_by"]]
+        partitions = calling_partitions(df.sparkSession)
+        rows = df.select("inputs", "answer", "answered_at", _bucket(spread).alias(BUCKET_COLUMN))
+        rows = rows.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
+        adding = partial(add_answers, self.path, directory.schema, self.version, partitions)
+        counts = rows.mapInArrow(in_workers("add_to_memo", adding), "answers bigint").collect()
+        merge(directory)
+        return sum(row["answers"] for row in counts)
+
+    def _existing(self) -> Directory:
+        directory = Directory.existing(self.path)
+        if directory is None:
+            place = without_user(self.path)
+            raise MemoError(f"there is no memo at {place}: check the path, or run a query with memo= first")
+        return directory
 
     def _freshness(self) -> Freshness:
         return Freshness.at(time.time(), self.max_age, self.remember_failures_for)
@@ -229,7 +284,7 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
         df = df.withColumn(PLACE_COLUMN, F.monotonically_increasing_id())
         fields, columns = schema.fields, len(plan.columns)
         schema = T.StructType([*fields[:columns], T.StructField(PLACE_COLUMN, T.LongType()), *fields[columns:]])
-    df = df.withColumn(BUCKET_COLUMN, F.pmod(F.hash(*spread), F.lit(BUCKETS)))
+    df = df.withColumn(BUCKET_COLUMN, _bucket(spread))
     df = df.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
     if task.in_buckets:
         df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if mode != "unordered" else []))
@@ -280,7 +335,9 @@ def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
         )
     answer = T.ArrayType(enrichment.output_type) if enrichment.flatten else enrichment.output_type
     function = memo.name or enrichment.settings.function.name
-    spread_by = tuple(plan.columns.names[n] for n in enrichment.key or enrichment.inputs)
+    old_names = _old_names(memo.renamed or {}, inputs.names)
+    inputs = T.StructType([T.StructField(old_names[each.name], each.dataType, each.nullable) for each in inputs])
+    spread_by = tuple(old_names[plan.columns.names[n]] for n in enrichment.key or enrichment.inputs)
     return MemoTask(
         memo.path,
         memo_schema(function, inputs, answer, spread_by),
@@ -348,6 +405,60 @@ def _check_key_type(name: str, kind: T.DataType) -> None:
                 f"memo compares strings by their bytes, and {name!r} is {kind.simpleString()}: use a string without a "
                 "collation, such as collate(lower(...), 'UTF8_BINARY')"
             )
+
+
+def check_answers(given: T.StructType, types: T.StructType) -> None:
+    """Check the columns of answers to add.
+
+    Args:
+        given: The columns of the DataFrame.
+        types: Those of the memo.
+
+    Raises:
+        TypeError: One has another type.
+        ValueError: One is missing.
+    """
+    for name in ("inputs", "answer", "answered_at"):
+        if given.names.count(name) != 1:
+            raise ValueError(
+                f"df must have one column {name!r}, has {', '.join(given.names)}: name the columns as Memo.read does"
+            )
+        wanted, found = types[name].dataType, plan_type(given[name].dataType)
+        lacking = new_fields(arrow_type(_nullable(found)), arrow_type(wanted))
+        if lacking is None or (lacking and name == "inputs"):
+            raise TypeError(
+                f"the column {name!r} must be {wanted.simpleString()}, got {found.simpleString()}: cast it, and name "
+                "its fields as in the memo"
+            )
+
+
+def _bucket(spread: Sequence[Column]) -> Column:
+    """The bucket of the rows. Rows with equal values have the same one."""
+    return F.pmod(F.hash(*spread), F.lit(BUCKETS))
+
+
+def _old_names(renamed: Mapping[str, str], inputs: Sequence[str]) -> dict[str, str]:
+    """The name in the memo of each input.
+
+    Raises:
+        ValueError: A renamed column is not an input, or two inputs would have one name.
+    """
+    if strangers := [new for new in renamed.values() if new not in inputs]:
+        raise ValueError(
+            f"renamed={renamed!r} must give the new names of inputs, and {strangers[0]!r} is not among "
+            f"{', '.join(inputs)}: write {{name in the memo: name in the query}}"
+        )
+    old = {name: name for name in inputs} | {new: old for old, new in renamed.items()}
+    if len(set(old.values())) < len(old):
+        raise ValueError(f"renamed={renamed!r} gives two of the inputs {', '.join(inputs)} one name: rename both")
+    return old
+
+
+def _renamed(given: Any) -> dict[str, str]:
+    is_mapping = isinstance(given, Mapping) and all(isinstance(name, str) for pair in given.items() for name in pair)
+    if not is_mapping or len(set(given.values())) < len(given):
+        raise TypeError(f'renamed must map old to new names, such as {{"city": "town"}}, got {given!r}')
+    return dict(given)
 
 
 def _leaves(kind: T.DataType) -> list[T.DataType]:

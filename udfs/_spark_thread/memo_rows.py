@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from .._memo.answers import BUCKETS, Freshness, compute, latest
+from .._memo.answers import BUCKETS, Freshness, compute, contents_of, latest, widened
 from .._memo.directory import Directory
 from .._memo.keys import key_of
-from .._memo.merge import merge
+from .._memo.merge import PASS_BYTES, merge
 from .._memo.reader import Reader
 from .._memo.writer import Writer
 from .._sent.column_types import arrow_type, extra_columns
@@ -26,7 +26,10 @@ from .conversion import RowConversion
 from .memo_recorder import Answer, Call, Recorder, is_refused
 from .reading import values_of
 
-__all__ = ["MemoRows", "read_answers"]
+__all__ = ["MemoRows", "add_answers", "read_answers"]
+
+# By this many seconds, the clock of a worker may be behind the one that an added answer was timed with.
+_AHEAD_SECONDS: Final = 3_600.0
 
 
 class _Hits(NamedTuple):
@@ -275,6 +278,72 @@ def read_answers(
             table = latest(reader.bucket(bucket), freshness)
             for part in table.combine_chunks().to_batches():
                 yield from slices(part)
+
+
+def add_answers(
+    path: str, schema: pa.Schema, version: str, partitions: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write answers to a memo. Yields their number.
+
+    Args:
+        path: The directory.
+        schema: The columns of its files.
+        version: The version of the answers.
+        partitions: The number of tasks. All rows of a task have buckets with the same remainder by it.
+        batches: The columns are inputs, answer, time and bucket.
+
+    Raises:
+        ValueError: A time is null or in the future, or Python cannot represent an input.
+    """
+    context = TaskContext.get()
+    buckets = range(0 if context is None else context.partitionId(), BUCKETS, partitions)
+    directory = Directory(path, schema)
+    added: list[pa.Table] = []
+    for batch in batches:
+        added.append(_as_stored(batch, schema, version))
+        if sum(table.nbytes for table in added) >= PASS_BYTES:
+            directory.put_table(pa.concat_tables(added), buckets)
+            added.clear()
+        yield pa.RecordBatch.from_pydict({"answers": [batch.num_rows]})
+    if added:
+        directory.put_table(pa.concat_tables(added), buckets)
+
+
+def _check_times(times: pa.Array) -> None:
+    """Check that answers have times, and that none would hide later answers."""
+    if times.null_count:
+        raise ValueError(f"answered_at is null in {times.null_count} rows: set it, because the latest answer counts")
+    latest_time = compute.max(times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())).as_py() or 0
+    ahead = latest_time / 1e6 - time.time()
+    if ahead > _AHEAD_SECONDS:
+        raise ValueError(
+            f"answered_at must not be in the future, got a time that is {ahead:,.0f} s ahead: it would hide later "
+            "answers, so set it to when the answer came"
+        )
+
+
+def _as_stored(batch: pa.RecordBatch, schema: pa.Schema, version: str) -> pa.Table:
+    inputs, answers, times, buckets = batch.columns
+    _check_times(times)
+    fields = {each.name: array for each, array in zip(inputs.type, inputs.flatten(), strict=True)}
+    wanted = schema.field("inputs").type
+    columns = [fields[each.name] for each in wanted]
+    values, failures = values_of(columns, None)
+    if failures:
+        raise ValueError(": ".join(next(iter(failures.values()))))
+    stored = [
+        buckets.cast(pa.int32()),
+        pa.array([key_of(version, each) for each in values], pa.binary()),
+        pa.StructArray.from_arrays(
+            [array.cast(each.type) for array, each in zip(columns, wanted, strict=True)], fields=list(wanted)
+        ),
+        widened(answers, schema.field("answer").type),
+        pa.nulls(len(batch), schema.field("error").type),
+        times.cast(schema.field("answered_at").type),
+        pa.array([contents_of(schema)["function"]] * len(batch), pa.string()),
+        pa.array([version] * len(batch), pa.string()),
+    ]
+    return pa.Table.from_arrays(stored, schema=schema)
 
 
 def _distinct(buckets: pa.Array) -> list[int]:

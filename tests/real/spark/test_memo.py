@@ -83,6 +83,62 @@ def test_a_new_column_with_such_a_name_is_refused(visits: DataFrame, tmp_path: P
         ordered_wait(visits, fails, "__udfs_place string", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
 
 
+def test_a_memo_grows_takes_answers_from_elsewhere_and_follows_renamed_columns(
+    spark: SparkSession, service: Service, tmp_path: Path
+) -> None:
+    """Each step finds the answers of all steps before it: no key is called twice."""
+    client = service.client
+
+    async def weather(*_: Any) -> dict[str, Any]:
+        await client.ask("call")
+        return {"temp": 0.5, "wind": None}
+
+    async def with_rain(*values: Any) -> dict[str, Any]:
+        return {**await weather(*values), "rain": 7.0}
+
+    memo = Memo(str(tmp_path / "memo"), name="weather")
+    cities = spark.range(4).selectExpr("concat('c', id) as city", "cast(id as int) as hour")
+    ask = partial(unordered_wait, function=with_rain, timeout=PATIENCE)
+    two = "temp double, wind double"
+    some = cities.where("hour < 3")
+    assert len(ask(some, function=weather, schema=two, inputs=["city", "hour"], memo=memo).collect()) == 3
+    three = f"{two}, rain double"
+    rows = ask(cities, schema=three, inputs=["city", "hour"], memo=memo).collect()
+    assert sorted((row.hour, row.temp, row.rain) for row in rows) == [
+        (0, 0.5, None),
+        (1, 0.5, None),
+        (2, 0.5, None),
+        (3, 0.5, 7.0),
+    ]
+    assert len(service.calls) == 4
+    with pytest.raises(MemoError, match="add rain to its schema"):
+        ask(cities, schema=two, inputs=["city", "hour"], memo=memo)
+    with pytest.raises(TypeError, match="the column 'answer' must be struct"):
+        memo.add(memo.read(spark).withColumn("answer", F.lit("warm")))
+
+    old = F.to_timestamp(F.lit("2001-01-01"))
+    imported = spark.range(3, 10).selectExpr(
+        "named_struct('hour', cast(id as int), 'city', concat('c', id)) as inputs",
+        "named_struct('temp', 9.0D) as answer",
+    )
+    assert memo.add(imported.withColumn("answered_at", old)) == 7
+    assert Memo(str(tmp_path / "memo")).compact() == 10
+    towns = spark.range(10).selectExpr("concat('c', id) as town", "cast(id as int) as hour")
+    renamed = Memo(memo.path, name="weather", renamed={"city": "town"})
+    rows = ask(towns, schema=three, inputs=["town", "hour"], memo=renamed).collect()
+    assert sorted((row.hour, row.temp) for row in rows) == [(n, 0.5 if n < 4 else 9.0) for n in range(10)]
+    assert len(service.calls) == 4
+    with pytest.raises(MemoError, match=r"has inputs .*renamed in Memo\(path, renamed=\.\.\.\)"):
+        ask(towns, schema=three, inputs=["town", "hour"], memo=memo)
+
+
+def test_a_new_field_must_not_be_declared_not_null(spark: SparkSession, tmp_path: Path) -> None:
+    one, two = "a array<struct<x: int>>, b int", "a array<struct<x: int, y: int not null>>, b int"
+    unordered_wait(spark.range(1), fails, one, inputs=["id"], memo=tmp_path, timeout=PATIENCE)
+    with pytest.raises(MemoError, match=r"lack a\.y, which is null for their rows: leave NOT NULL out of the schema"):
+        unordered_wait(spark.range(1), fails, two, inputs=["id"], memo=tmp_path, timeout=PATIENCE)
+
+
 def test_metrics_count_the_calls(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     observation = Observation()
     unordered_wait(

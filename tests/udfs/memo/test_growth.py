@@ -13,10 +13,12 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from udfs import MemoError
 from udfs._memo.answers import ALWAYS, widened
 from udfs._memo.directory import Directory
+from udfs._memo.keys import key_of
 from udfs._memo.merge import compact
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
-from udfs._plan.memo import memo_schema
+from udfs._plan.memo import check_answers, memo_schema
+from udfs._spark_thread.memo_rows import add_answers
 
 NUMBER = T.StructType().add("n", "long")
 WEATHER = T.StructType().add("temp", "double").add("wind", "double")
@@ -125,3 +127,62 @@ def test_nested_answers_grow(grown: Any, wrap: Any) -> None:
     wide.validate(full=True)
     assert wide.to_pylist() == [put_in({"rain": None, "temp": 1.0, "wind": 2.0}), None]
     assert widened(table.slice(1), wide.type).to_pylist() == [None]
+
+
+def to_add(*numbers: int, at: Any = 1e9) -> pa.RecordBatch:
+    """Answers as `Memo.add` passes them to a task."""
+    count = len(numbers)
+    return pa.RecordBatch.from_pydict(
+        {
+            "inputs": pa.array([{"n": number} for number in numbers]),
+            "answer": pa.array([{"wind": 1.0, "temp": number / 2} for number in numbers]),
+            "answered_at": pa.array([at and round(at * 1e6)] * count, pa.timestamp("us", "Europe/Berlin")),
+            "bucket": pa.array(numbers, pa.int32()),
+        }
+    )
+
+
+def test_added_answers_may_have_fewer_fields_in_another_order(grown: Any) -> None:
+    memo = grown(RAIN)
+    out = list(add_answers(memo.path, memo.schema, "1", 1, iter([to_add(1, 2), to_add(3)])))
+    assert [batch.to_pylist() for batch in out] == [[{"answers": 2}], [{"answers": 1}]]
+    assert read(memo) == {n: {"rain": None, "temp": n / 2, "wind": 1.0} for n in (1, 2, 3)}
+    [row] = Reader(memo).bucket(2).to_pylist()
+    assert (row["key"], row["answered_at"].timestamp()) == (key_of("1", (2,)), 1e9)
+    assert (row["error"], row["function"], row["version"]) == (None, "weather", "1")
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [(None, "answered_at is null in 2 rows"), (1e12, "answered_at must not be in the future")],
+    ids=["null", "future"],
+)
+def test_an_added_answer_needs_a_time_that_does_not_hide_later_ones(grown: Any, at: Any, message: str) -> None:
+    memo = grown(RAIN)
+    with pytest.raises(ValueError, match=message):
+        list(add_answers(memo.path, memo.schema, "1", 1, iter([to_add(1, 2, at=at)])))
+    assert read(memo) == {}
+
+
+GIVEN = T.StructType().add("inputs", NUMBER).add("answer", WEATHER).add("answered_at", "timestamp")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (T.StructType(GIVEN.fields[:2]), ValueError, "must have one column 'answered_at', has inputs, answer: name"),
+        (T.StructType(GIVEN.fields[:2]).add("answered_at", "date"), TypeError, "'answered_at' must be timestamp, got"),
+        (
+            T.StructType([GIVEN[0], GIVEN[2]]).add("answer", "double"),
+            TypeError,
+            "'answer' must be struct<.*got double",
+        ),
+        (T.StructType(GIVEN.fields[1:]).add("inputs", T.StructType()), TypeError, "'inputs' must be struct<n:bigint>"),
+    ],
+    ids=["missing", "date", "double", "no inputs"],
+)
+def test_answers_to_add_have_the_types_of_the_memo(given: T.StructType, error: type[Exception], message: str) -> None:
+    types = T.StructType().add("inputs", NUMBER).add("answer", RAIN).add("answered_at", "timestamp")
+    check_answers(GIVEN, types)
+    with pytest.raises(error, match=message):
+        check_answers(given, types)

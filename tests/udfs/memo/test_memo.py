@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs import Memo, MemoError
-from udfs._plan.memo import _check_key_type, as_memo
+from udfs._plan.memo import _check_key_type, _old_names, as_memo
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,8 @@ def test_a_value_out_of_range_is_a_value_error(arguments: dict[str, Any], messag
         ({"path": "memo", "max_age": "1 day"}, "max_age must be a number of seconds, got '1 day'"),
         ({"path": "memo", "version": 2}, 'version must be a string such as "2", got 2'),
         ({"path": "memo", "name": ""}, "name must be the name of a function, got ''"),
+        ({"path": "memo", "renamed": "city"}, "renamed must map old to new names, such as .*, got 'city'"),
+        ({"path": "memo", "renamed": {"a": "x", "b": "x"}}, "renamed must map old to new names"),
     ],
     ids=str,
 )
@@ -54,6 +56,23 @@ def test_a_path_without_a_memo_has_nothing_to_compact_or_to_read(tmp_path: Path)
     with pytest.raises(MemoError, match=r"there is no memo at .*/none: check the path, or run a query"):
         memo.read(None)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("renamed", "message"),
+    [
+        ({"city": "place"}, "'place' is not among town, hour: write {name in the memo: name in the query}"),
+        ({"hour": "town"}, "gives two of the inputs town, hour one name: rename both"),
+    ],
+    ids=str,
+)
+def test_a_renamed_column_must_be_an_input_with_a_name_of_its_own(renamed: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        _old_names(renamed, ["town", "hour"])
+
+
+def test_columns_may_swap_their_names() -> None:
+    assert _old_names({"a": "b", "b": "a"}, ["a", "b", "c"]) == {"a": "b", "b": "a", "c": "c"}
 
 
 @pytest.mark.parametrize("kind", [T.LongType(), T.ArrayType(T.StructType([T.StructField("a", T.DateType())]))], ids=str)
