@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._limits.cluster_gates import ClusterRateError
     from ._limits.cluster_limits import ClusterBudget, ClusterRate
     from ._memo.directory import MemoError
+    from ._memo.keys import idempotency_key
     from ._plan.memo import Memo
     from ._plan.metrics import explain, summary
     from ._pyspark_worker import HangUpError
@@ -68,6 +69,7 @@ __all__ = [
     "RetryBudget",
     "async_pandas_udf",
     "explain",
+    "idempotency_key",
     "keyed_wait",
     "ordered_wait",
     "rehearse",
@@ -85,6 +87,7 @@ _NAMES = {
     "._limits.cluster_gates": ("ClusterRateError",),
     "._limits.cluster_limits": ("ClusterBudget", "ClusterRate"),
     "._memo.directory": ("MemoError",),
+    "._memo.keys": ("idempotency_key",),
     "._plan.memo": ("Memo",),
     "._plan.metrics": ("explain", "summary"),
     "._pyspark_worker": ("HangUpError",),

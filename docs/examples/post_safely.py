@@ -2,6 +2,7 @@ import httpx
 import trio
 
 from trio_asyncio_io import AsyncFunction, ExponentialBackoff, keyed_wait, transient
+from udfs import idempotency_key
 from udfs.http import client
 
 paid = {}  # of the stand-in for a payment service: idempotency key -> amount
@@ -25,7 +26,7 @@ class Pay(AsyncFunction):
         response = await self.http.post(
             "/payments",
             json={"account": account, "amount": amount},
-            headers={"idempotency-key": f"payment-{number}"},  # same in each attempt
+            headers={"idempotency-key": idempotency_key("payment", number)},
         )
         return response.raise_for_status().json()["paid"]
 

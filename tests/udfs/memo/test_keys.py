@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs._memo.keys import key_of
+from udfs._memo.keys import idempotency_key, key_of
 
 SCALARS = st.one_of(
     st.none(),
@@ -83,3 +83,15 @@ def test_a_key_is_the_same_in_every_release() -> None:
     """Otherwise every memo would be worthless after an update."""
     values = [None, True, -7, 1.5, Decimal("1.50"), "é", b"\0", date(2013, 1, 1), datetime(2013, 1, 1, tzinfo=UTC)]
     assert key_of("1", [*values, {"a": [1]}]).hex() == "c39f6b6115779741128577d9aa1cc438"
+
+
+def test_the_idempotency_key_is_that_of_the_memo_and_never_changes() -> None:
+    """Services remember it for days, also across releases."""
+    assert idempotency_key("payment", 7) == key_of("1", ["payment", 7]).hex() == "4c3a70859ab07d518f224b2a528cf897"
+    assert idempotency_key("payment", 7) != idempotency_key("payment", 7, version="2")
+    assert idempotency_key(("a", 1)) == idempotency_key(["a", 1])
+
+
+def test_a_value_without_a_stable_form_has_no_key() -> None:
+    with pytest.raises(TypeError, match="a key cannot have a value of type object: make it a string"):
+        idempotency_key("payment", object())
