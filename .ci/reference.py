@@ -51,8 +51,8 @@ NAMES = {
     "udfs.md": {
         "udfs": (
             "async_pandas_udf AsyncPandasUDF ordered_wait unordered_wait keyed_wait CarryOver ClusterBudget "
-            "ClusterRate Memo summary explain rehearse JobForecast ResultTypeError CarriedTooLongError "
-            "ClusterRateError HangUpError MemoError"
+            "ClusterRate Memo idempotency_key summary explain rehearse JobForecast ResultTypeError CarriedTooLongError "
+            "ClusterLimitError HangUpError MemoError"
         ),
         "udfs.progress": "",
     },

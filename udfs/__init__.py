@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ._column import AsyncPandasUDF, async_pandas_udf
     from ._dataframe import keyed_wait, ordered_wait, unordered_wait
-    from ._limits.cluster_gates import ClusterRateError
+    from ._limits.cluster_gates import ClusterLimitError
     from ._limits.cluster_limits import ClusterBudget, ClusterRate
     from ._memo.directory import MemoError
     from ._memo.keys import idempotency_key
@@ -55,8 +55,8 @@ __all__ = [
     "CarriedTooLongError",
     "CarryOver",
     "ClusterBudget",
+    "ClusterLimitError",
     "ClusterRate",
-    "ClusterRateError",
     "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
@@ -84,7 +84,7 @@ __all__ = [
 _NAMES = {
     "._column": ("AsyncPandasUDF", "async_pandas_udf"),
     "._dataframe": ("keyed_wait", "ordered_wait", "unordered_wait"),
-    "._limits.cluster_gates": ("ClusterRateError",),
+    "._limits.cluster_gates": ("ClusterLimitError",),
     "._limits.cluster_limits": ("ClusterBudget", "ClusterRate"),
     "._memo.directory": ("MemoError",),
     "._memo.keys": ("idempotency_key",),

@@ -14,7 +14,7 @@ most `HORIZON` ahead, so its first token is for the instant `HORIZON + 1 / pace`
     lease           a process's side: when to send a request, and when a call may start
     budget_file     the sums of budgets that outlive their driver
     signed_lines    messages between the driver and its workers
-    token_server    the driver's thread, which runs the sources
+    limit_server    the driver's thread, which runs the sources
     redis_source    the same sources as scripts in a Redis
     sources         a worker's connection to either source
     cluster_gates   the worker's gates

@@ -21,7 +21,7 @@ from .sources import GrantRefusedError, Source, source_of
 __all__ = [
     "MAX_LEASES",
     "ClusterLease",
-    "ClusterRateError",
+    "ClusterLimitError",
     "ClusterShare",
     "LeaseOfProcess",
     "gate_of",
@@ -39,7 +39,7 @@ MAX_LEASES = 16
 logger = logging.getLogger("udfs")
 
 
-class ClusterRateError(Exception):
+class ClusterLimitError(Exception):
     """The source of a leased `cluster_rate` or `cluster_budget` was away for `give_up` seconds while calls waited."""
 
     __module__ = "udfs"
@@ -132,7 +132,7 @@ class LeaseOfProcess:
         """Fail if the source has been away for too long, and also since the latest task began. Warn if it is away.
 
         Raises:
-            ClusterRateError: So it is.
+            ClusterLimitError: So it is.
         """
         outage, leased = self.lease.outage, self._leased
         if outage is None:
@@ -142,7 +142,7 @@ class LeaseOfProcess:
             logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
         give_up = leased.limit.give_up
         if outage.latest >= max(outage.since + give_up, self.task_began or 0.0):
-            raise ClusterRateError(
+            raise ClusterLimitError(
                 f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
                 f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
                 f"{outage.reason}. {self._advice}"
@@ -238,7 +238,7 @@ class ClusterLease(Gate):
 
         Raises:
             BudgetError: It is beyond the budget.
-            ClusterRateError: The source has been away for too long.
+            ClusterLimitError: The source has been away for too long.
         """
         delay = self._lease.delay(weight)
         if delay is None:

@@ -13,7 +13,7 @@ from trio_asyncio_io.embedding import check_number
 
 from .._urls import without_user
 
-__all__ = ["SOURCE_AWAY", "ClusterBudget", "ClusterRate", "Leased", "TaskShare", "TokenAddress", "as_cluster_rates"]
+__all__ = ["SOURCE_AWAY", "ClusterBudget", "ClusterRate", "Leased", "ServerAddress", "TaskShare", "as_cluster_rates"]
 
 SCHEMES = ("redis://", "rediss://", "unix://")  # of redis-py
 MAX_NAME = 200  # characters
@@ -49,7 +49,7 @@ class ClusterRate:
         weight: The input values of a row -> the estimated weight of its call, at least 0 and finite. Needs "share".
             With `group=`, a call weighs as much as its rows together. None (the default): each call weighs 1.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
-        give_up: Seconds for which the source of a lease may be away before the task fails with a `ClusterRateError`,
+        give_up: Seconds for which the source of a lease may be away before the task fails with a `ClusterLimitError`,
             above 0; `math.inf`: calls wait for ever.
 
     Raises:
@@ -114,7 +114,7 @@ class ClusterBudget:
             started again. A `~` at its beginning is the driver's home directory. Needs a name. None (the default): the
             budget ends with the application.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
-        give_up: Seconds for which the source may be away before the task fails with a `ClusterRateError`, above 0;
+        give_up: Seconds for which the source may be away before the task fails with a `ClusterLimitError`, above 0;
             `math.inf`: calls wait for ever.
 
     Attributes:
@@ -180,7 +180,7 @@ class TaskShare:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenAddress:
+class ServerAddress:
     """Where workers reach the source on the driver.
 
     Args:
@@ -203,7 +203,7 @@ class Leased:
     """
 
     limit: ClusterRate | ClusterBudget
-    driver: TokenAddress | None = None
+    driver: ServerAddress | None = None
 
     @property
     def amount(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import trio
 
 from .budgets import BudgetRequest
-from .cluster_limits import Leased, TokenAddress
+from .cluster_limits import Leased, ServerAddress
 from .redis_source import RedisSource
 from .signed_lines import SignedLines
 from .tokens import Refusal, Request
@@ -46,7 +46,7 @@ class DriverSource:
         address: Where it listens.
     """
 
-    def __init__(self, address: TokenAddress) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self._address = address
         self._stream: trio.SocketStream | None = None
 

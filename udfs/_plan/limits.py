@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any, TypeAlias
 
-from .._limits.cluster_limits import ClusterBudget, ClusterRate, Leased, TaskShare, TokenAddress, as_cluster_rates
+from .._limits.cluster_limits import ClusterBudget, ClusterRate, Leased, ServerAddress, TaskShare, as_cluster_rates
+from .._limits.limit_server import LimitServer
 from .._limits.redis_source import RedisSource
-from .._limits.token_server import TokenServer
 from .session import task_slots
 
 __all__ = ["limits_for_tasks"]
@@ -15,7 +15,7 @@ __all__ = ["limits_for_tasks"]
 Limit: TypeAlias = TaskShare | Leased
 
 # The servers of this driver, by the identifier of their application
-_servers: dict[str, TokenServer] = {}
+_servers: dict[str, LimitServer] = {}
 _starting = threading.Lock()
 
 
@@ -57,7 +57,7 @@ def _slots(session: Any) -> int:
     return task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
 
 
-def _address_of_source(given: ClusterRate | ClusterBudget, session: Any) -> TokenAddress:
+def _address_of_source(given: ClusterRate | ClusterBudget, session: Any) -> ServerAddress:
     """The address of the driver's thread, which leases this limit from now on.
 
     Raises:
@@ -78,17 +78,17 @@ def _address_of_source(given: ClusterRate | ClusterBudget, session: Any) -> Toke
                 _servers.pop(ended).close()
         server = _servers.get(context.applicationId)
         if server is None:  # Spark has no public name for the end of an application
-            server = _servers[context.applicationId] = TokenServer(bound, lambda: context._jsc is None)  # noqa: SLF001
+            server = _servers[context.applicationId] = LimitServer(bound, lambda: context._jsc is None)  # noqa: SLF001
         server.add(given)
         port = _port_of(server, given, bound)
-    return TokenAddress(host, port, server.secret)
+    return ServerAddress(host, port, server.secret)
 
 
 def _option(given: ClusterRate | ClusterBudget) -> str:
     return "cluster_rate" if isinstance(given, ClusterRate) else "cluster_budget"
 
 
-def _port_of(server: TokenServer, given: ClusterRate | ClusterBudget, host: str) -> int:
+def _port_of(server: LimitServer, given: ClusterRate | ClusterBudget, host: str) -> int:
     try:
         return server.listen(given.port)
     except OSError as error:

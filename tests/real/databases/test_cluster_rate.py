@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from benchmarks.resilience._counting import most_in_a_second
 from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
-from udfs import ClusterRate, ClusterRateError
+from udfs import ClusterLimitError, ClusterRate
 from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
 from udfs._limits.cluster_limits import Leased
 from udfs._limits.redis_source import KEPT, RedisSource
@@ -179,7 +179,7 @@ async def test_calls_wait_while_the_server_hangs_and_continue_afterwards(
 
 async def test_a_task_gives_up_on_a_server_that_is_not_there(tmp_path: Path) -> None:
     (gates,) = processes(f"unix://{tmp_path}/nowhere", "any", 1, give_up=0.5)
-    with pytest.raises(ClusterRateError, match=r"the Redis at unix:///.*/nowhere, .* Check that this Redis is alive"):
+    with pytest.raises(ClusterLimitError, match=r"the Redis at unix:///.*/nowhere, .* Check that this Redis is alive"):
         await run(gates, 1, [])
 
 

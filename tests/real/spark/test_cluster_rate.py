@@ -139,7 +139,7 @@ def test_a_task_fails_when_the_source_was_away_for_too_long(
     df = with_answer(spark.range(0, 160, 1, 2), entry_point, service.client.ask, cluster_rate=rate, on_error="null")
     server = _servers[spark.sparkContext.applicationId]
     server.close()
-    with pytest.raises(Exception, match=r"udfs.ClusterRateError: the driver at 127\.0\.0\.1:\d+") as caught:
+    with pytest.raises(Exception, match=r"udfs.ClusterLimitError: the driver at 127\.0\.0\.1:\d+") as caught:
         df.collect()
     assert "give_up=2. The last attempt failed with OSError: all attempts to connect" in str(caught.value)
     assert "Check that the driver is alive" in str(caught.value)

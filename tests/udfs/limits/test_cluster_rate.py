@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from udfs import ClusterRate
-from udfs._limits.cluster_limits import Leased, TokenAddress, as_cluster_rates
+from udfs._limits.cluster_limits import Leased, ServerAddress, as_cluster_rates
 from udfs._limits.signed_lines import MAX_BYTES
 from udfs._limits.tokens import Request
 
@@ -143,6 +143,6 @@ def test_a_redis_is_named_without_its_password(by: str, source: str) -> None:
 
 
 def test_the_source_on_the_driver_is_named_by_its_address() -> None:
-    rate = Leased(ClusterRate(7, by="lease"), TokenAddress("host", 7077, "hidden"))
+    rate = Leased(ClusterRate(7, by="lease"), ServerAddress("host", 7077, "hidden"))
     assert rate.source == "the driver at host:7077"
     assert "hidden" not in repr(rate)

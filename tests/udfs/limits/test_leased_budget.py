@@ -11,10 +11,10 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
-from udfs import ClusterBudget, ClusterRateError
+from udfs import ClusterBudget, ClusterLimitError
 from udfs._limits.budgets import DEAD_AFTER, BudgetGrant, BudgetRequest, BudgetSource
 from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
-from udfs._limits.cluster_limits import Leased, TokenAddress
+from udfs._limits.cluster_limits import Leased, ServerAddress
 from udfs._limits.sources import GrantRefusedError
 from udfs._limits.tokens import Refusal
 
@@ -57,7 +57,7 @@ def process(
 ) -> Any:
     """The gate of a task in a process of its own, and its lease."""
     budget = ClusterBudget(amount, weight=None if weight is None else lambda _: weight, name=name, give_up=give_up)
-    leased = Leased(budget, TokenAddress("driver", 7077, "secret"))
+    leased = Leased(budget, ServerAddress("driver", 7077, "secret"))
     lease = LeaseOfProcess(leased, source)
     gate = ClusterLease(lease, leased)
     gate.name = None  # two processes in one Trio run
@@ -170,7 +170,7 @@ async def refuse() -> None:
 async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_clock: MockClock, respond: Any) -> None:
     source, run = SimulatedSource(), Run()
     source.respond = respond
-    with pytest.raises(ClusterRateError, match=r"which is the source of ClusterBudget\(10, .*give_up=20"):
+    with pytest.raises(ClusterLimitError, match=r"which is the source of ClusterBudget\(10, .*give_up=20"):
         await run.of(process(source, 10, give_up=20.0)[0], 1)
     assert run.calls == 0
 
@@ -182,7 +182,7 @@ async def test_a_later_task_of_the_process_fails_after_one_more_attempt(autojump
     gate, lease = process(source, 10, give_up=20.0)
     sent = 0
     for _ in range(2):
-        with pytest.raises(ClusterRateError):
+        with pytest.raises(ClusterLimitError):
             await run.of(ClusterLease(lease, gate._leased), 1)
         assert len(source.requests) > sent
         sent = len(source.requests)
@@ -195,7 +195,7 @@ async def test_a_source_that_refuses_says_what_to_check(autojump_clock: MockCloc
         raise GrantRefusedError(Refusal("the disk is full", "Make room"))
 
     source.respond = refuse
-    with pytest.raises(ClusterRateError, match=r"attempt failed with the disk is full\. Make room$"):
+    with pytest.raises(ClusterLimitError, match=r"attempt failed with the disk is full\. Make room$"):
         await run.of(process(source, 10, give_up=20.0)[0], 1)
 
 

@@ -14,7 +14,7 @@ from benchmarks.resilience._counting import most_in_a_second
 from benchmarks.resilience._leases import SimulatedSource, leases
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Gate
-from udfs import ClusterRate, ClusterRateError
+from udfs import ClusterLimitError, ClusterRate
 from udfs._limits.cluster_gates import (
     MAX_LEASES,
     ClusterLease,
@@ -22,7 +22,7 @@ from udfs._limits.cluster_gates import (
     LeaseOfProcess,
     gate_of,
 )
-from udfs._limits.cluster_limits import Leased, TaskShare, TokenAddress
+from udfs._limits.cluster_limits import Leased, ServerAddress, TaskShare
 from udfs._limits.lease import PROBE, STALE, TIMEOUT, RateLease
 from udfs._limits.redis_source import RedisSource
 
@@ -97,7 +97,7 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     source.respond = respond
     (gates,) = leases(source, 100, 1, give_up=20.0)
     began = trio.current_time()
-    with pytest.raises(ClusterRateError) as caught:
+    with pytest.raises(ClusterLimitError) as caught:
         await run(gates, 50, [])
     assert 20.0 <= trio.current_time() - began <= 20.0 + 5.0 + PROBE
     message = str(caught.value)
@@ -111,10 +111,10 @@ async def test_a_later_task_fails_after_one_more_attempt(autojump_clock: MockClo
     source = SimulatedSource()
     source.respond = refuse
     (gates,) = leases(source, 100, 1, give_up=20.0)
-    with pytest.raises(ClusterRateError):
+    with pytest.raises(ClusterLimitError):
         await run(gates, 1, [])
     began = trio.current_time()
-    with pytest.raises(ClusterRateError):
+    with pytest.raises(ClusterLimitError):
         await run(of_another_task(gates), 1, [])
     assert 0 < trio.current_time() - began <= 2 * PROBE
     source.respond = trio.lowlevel.checkpoint
@@ -135,7 +135,7 @@ async def test_time_without_calls_does_not_count_towards_give_up(autojump_clock:
         await run(gates, 1, [])
     await trio.sleep(STALE + 100.0)
     began = trio.current_time()
-    with pytest.raises(ClusterRateError, match="has granted no call for 20 s"):
+    with pytest.raises(ClusterLimitError, match="has granted no call for 20 s"):
         await run(gates, 1, [])
     assert trio.current_time() - began >= 20.0
 
@@ -199,7 +199,7 @@ async def test_an_operator_that_ends_while_a_request_is_sent_leaves_nothing_behi
 
 
 def leased(name: str) -> Leased:
-    return Leased(ClusterRate(10, by="lease", name=name), TokenAddress("127.0.0.1", 1, "secret"))
+    return Leased(ClusterRate(10, by="lease", name=name), ServerAddress("127.0.0.1", 1, "secret"))
 
 
 def lease_of(gate: Gate) -> LeaseOfProcess:
@@ -235,7 +235,7 @@ def test_each_task_has_a_share_of_its_own() -> None:
 async def test_an_error_shows_the_address_of_a_redis_without_its_password(url: str) -> None:
     rate = Leased(ClusterRate(10, by=url, name="weather", give_up=0.5))
     lease = LeaseOfProcess(rate, RedisSource(url))
-    with pytest.raises(ClusterRateError, match=r"the Redis at redis://(\*\*\*@)?127\.0\.0\.1:1/0, which is") as caught:
+    with pytest.raises(ClusterLimitError, match=r"the Redis at redis://(\*\*\*@)?127\.0\.0\.1:1/0, which is") as caught:
         await run([ClusterLease(lease, rate)], 1, [])
     assert "hidden" not in str(caught.value)
     assert "Check that this Redis is alive" in str(caught.value)

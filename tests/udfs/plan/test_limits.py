@@ -13,7 +13,7 @@ import pytest
 
 from udfs import ClusterBudget, ClusterRate
 from udfs._limits.cluster_limits import Leased, TaskShare
-from udfs._limits.token_server import MAX_NAMES
+from udfs._limits.limit_server import MAX_NAMES
 from udfs._plan import limits
 from udfs._plan.limits import limits_for_tasks
 

@@ -26,7 +26,7 @@ from .cluster_limits import ClusterBudget, ClusterRate
 from .signed_lines import SignedLines
 from .tokens import Grant, Refusal, Request, TokenSource
 
-__all__ = ["TokenServer"]
+__all__ = ["LimitServer"]
 
 POLL_SECONDS = 0.2
 LOGIN_SECONDS = 5.0
@@ -65,7 +65,7 @@ class _Budget:
         return self.given() is None and self.used < now - FORGOTTEN
 
 
-class TokenServer:
+class LimitServer:
     """Listens until it is closed or its application is over.
 
     A client must know the secret. One that has not yet proved it is a stranger. It has `LOGIN_SECONDS` to do so, and if
@@ -174,7 +174,7 @@ class TokenServer:
 
     def _start(self) -> None:
         started = Future[None]()
-        thread = threading.Thread(target=self._run, args=(started,), name="udfs-cluster-rate", daemon=True)
+        thread = threading.Thread(target=self._run, args=(started,), name="udfs-limits", daemon=True)
         try:
             thread.start()
             started.result()

@@ -18,13 +18,13 @@ import trio
 
 from tests.support import PATIENCE, wait_until
 from udfs import ClusterBudget
-from udfs._limits import token_server
+from udfs._limits import limit_server
 from udfs._limits.budget_file import check_file, grant_from_file
 from udfs._limits.budgets import BudgetGrant, BudgetRequest, BudgetSource
-from udfs._limits.cluster_limits import TokenAddress
+from udfs._limits.cluster_limits import ServerAddress
+from udfs._limits.limit_server import MAX_STRANGERS, MAX_UNNAMED, LimitServer
 from udfs._limits.signed_lines import SignedLines, UnsignedError
 from udfs._limits.sources import DriverSource, GrantRefusedError
-from udfs._limits.token_server import MAX_STRANGERS, MAX_UNNAMED, TokenServer
 from udfs._limits.tokens import HORIZON, Request, pace_of
 
 HOST = "127.0.0.1"
@@ -33,19 +33,19 @@ BOOKS = ClusterBudget(10.0, name="books")
 
 
 @pytest.fixture
-def server() -> Iterator[TokenServer]:
-    made = TokenServer(HOST, lambda: False)
+def server() -> Iterator[LimitServer]:
+    made = LimitServer(HOST, lambda: False)
     made.listen()
     yield made
     made.close()
 
 
-def source(server: TokenServer, **changed: Any) -> DriverSource:
-    return DriverSource(TokenAddress(**{"host": HOST, "port": server.listen(), "secret": server.secret, **changed}))
+def source(server: LimitServer, **changed: Any) -> DriverSource:
+    return DriverSource(ServerAddress(**{"host": HOST, "port": server.listen(), "secret": server.secret, **changed}))
 
 
 @asynccontextmanager
-async def opened(server: TokenServer, **changed: Any) -> Any:
+async def opened(server: LimitServer, **changed: Any) -> Any:
     client = source(server, **changed)
     try:
         await client.open()
@@ -54,7 +54,7 @@ async def opened(server: TokenServer, **changed: Any) -> Any:
         await client.aclose()
 
 
-async def test_clients_of_one_name_get_different_tokens(server: TokenServer) -> None:
+async def test_clients_of_one_name_get_different_tokens(server: LimitServer) -> None:
     async with opened(server) as one, opened(server) as other:
         first, second, named = [
             await each.grant(request)
@@ -65,15 +65,15 @@ async def test_clients_of_one_name_get_different_tokens(server: TokenServer) -> 
     assert named.start <= named.now + HORIZON + 1 / pace_of(10)
 
 
-async def test_a_client_without_the_secret_gets_nothing(server: TokenServer) -> None:
+async def test_a_client_without_the_secret_gets_nothing(server: LimitServer) -> None:
     with pytest.raises(UnsignedError, match="does not know the secret"):
         async with opened(server, secret="wrong"):
             pass
 
 
-async def test_a_client_refuses_a_server_that_does_not_know_the_secret(server: TokenServer) -> None:
+async def test_a_client_refuses_a_server_that_does_not_know_the_secret(server: LimitServer) -> None:
     """Another program listens at the address. It sees no request."""
-    other = TokenServer(HOST, lambda: False)
+    other = LimitServer(HOST, lambda: False)
     try:
         with pytest.raises(UnsignedError):
             async with opened(server, port=other.listen()):
@@ -104,7 +104,7 @@ async def is_closed(stream: trio.SocketStream) -> bool:
     ],
     ids=["empty", "http", "endless", "unsigned", "signed badly"],
 )
-async def test_a_stranger_is_disconnected_and_does_not_disturb_clients(server: TokenServer, sent: bytes) -> None:
+async def test_a_stranger_is_disconnected_and_does_not_disturb_clients(server: LimitServer, sent: bytes) -> None:
     async with opened(server) as client, await trio.open_tcp_stream(HOST, server.listen()) as stream:
         with trio.CancelScope() as scope:
             try:
@@ -116,9 +116,9 @@ async def test_a_stranger_is_disconnected_and_does_not_disturb_clients(server: T
 
 
 async def test_a_stranger_that_sends_slowly_is_disconnected_after_a_while(
-    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+    server: LimitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_server, "LOGIN_SECONDS", 0.2)
+    monkeypatch.setattr(limit_server, "LOGIN_SECONDS", 0.2)
     async with await trio.open_tcp_stream(HOST, server.listen()) as stream, trio.open_nursery() as nursery:
 
         async def drip() -> None:
@@ -135,9 +135,9 @@ async def test_a_stranger_that_sends_slowly_is_disconnected_after_a_while(
 
 
 async def test_many_silent_strangers_do_not_keep_a_client_out(
-    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+    server: LimitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_server, "LOGIN_SECONDS", inf)
+    monkeypatch.setattr(limit_server, "LOGIN_SECONDS", inf)
     async with AsyncExitStack() as stack:
         streams = [
             await stack.enter_async_context(await trio.open_tcp_stream(HOST, server.listen()))
@@ -149,8 +149,8 @@ async def test_many_silent_strangers_do_not_keep_a_client_out(
             assert await is_closed(stream)
 
 
-async def test_the_number_of_clients_is_limited(server: TokenServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_server, "MAX_CLIENTS", 2)
+async def test_the_number_of_clients_is_limited(server: LimitServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limit_server, "MAX_CLIENTS", 2)
     async with opened(server) as one, opened(server) as two:
         for each in (one, two):
             await each.grant(REQUEST)
@@ -170,16 +170,16 @@ async def test_the_number_of_clients_is_limited(server: TokenServer, monkeypatch
 
 
 async def test_a_client_that_is_silent_for_long_is_disconnected(
-    server: TokenServer, monkeypatch: pytest.MonkeyPatch
+    server: LimitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_server, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(limit_server, "IDLE_SECONDS", 0.1)
     async with opened(server) as client:
         await client.grant(REQUEST)
         assert await is_closed(client._stream)
 
 
 @pytest.mark.parametrize("message", [[], {"name": "weather"}, {**asdict(REQUEST), "count": "x"}])
-async def test_a_client_that_sends_nonsense_is_disconnected(server: TokenServer, message: Any) -> None:
+async def test_a_client_that_sends_nonsense_is_disconnected(server: LimitServer, message: Any) -> None:
     async with opened(server) as client:
         await client.grant(REQUEST)
         lines: SignedLines = client._lines
@@ -196,7 +196,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_a_server_listens_on_the_chosen_port_and_on_others_for_other_rates(server: TokenServer) -> None:
+def test_a_server_listens_on_the_chosen_port_and_on_others_for_other_rates(server: LimitServer) -> None:
     first = server.listen()
     chosen = free_port()
     assert server.listen(chosen) == chosen
@@ -204,8 +204,8 @@ def test_a_server_listens_on_the_chosen_port_and_on_others_for_other_rates(serve
     assert server.listen() in {first, chosen}
 
 
-def test_a_port_that_is_taken_is_an_error(server: TokenServer) -> None:
-    other = TokenServer(HOST, lambda: False)
+def test_a_port_that_is_taken_is_an_error(server: LimitServer) -> None:
+    other = LimitServer(HOST, lambda: False)
     try:
         with pytest.raises(OSError, match="Address already in use"):
             other.listen(server.listen())
@@ -214,7 +214,7 @@ def test_a_port_that_is_taken_is_an_error(server: TokenServer) -> None:
         other.close()
 
 
-async def test_nothing_is_left_of_a_closed_server(server: TokenServer) -> None:
+async def test_nothing_is_left_of_a_closed_server(server: LimitServer) -> None:
     thread = server._thread
     assert thread is not None
     async with opened(server) as client:
@@ -226,7 +226,7 @@ async def test_nothing_is_left_of_a_closed_server(server: TokenServer) -> None:
     assert not thread.is_alive()
 
 
-async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(server: TokenServer) -> None:
+async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(server: LimitServer) -> None:
     """Clients find it at the same address, with the same secret. It has forgotten what was granted."""
     client = source(server)
     try:
@@ -246,7 +246,7 @@ async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(s
 
 def test_a_server_ends_with_its_application() -> None:
     over = threading.Event()
-    server = TokenServer(HOST, over.is_set)
+    server = LimitServer(HOST, over.is_set)
     server.listen()
     over.set()
     wait_until(lambda: not server.is_running)
@@ -254,7 +254,7 @@ def test_a_server_ends_with_its_application() -> None:
 
 
 def test_an_address_that_is_not_of_this_machine_is_an_error() -> None:
-    server = TokenServer("192.0.2.1", lambda: False)
+    server = LimitServer("192.0.2.1", lambda: False)
     try:
         with pytest.raises(OSError, match="Errno"):
             server.listen()
@@ -268,7 +268,7 @@ def test_a_thread_that_cannot_start_is_an_error_with_the_cause_and_the_next_atte
     def too_many_files(*_: Any, **__: Any) -> None:
         raise OSError(EMFILE, "Too many open files")
 
-    server = TokenServer(HOST, lambda: False)
+    server = LimitServer(HOST, lambda: False)
     try:
         with monkeypatch.context() as patched:
             patched.setattr(trio, "run", too_many_files)
@@ -283,7 +283,7 @@ def budget_request(number: int, want: float, holder: str = "a") -> BudgetRequest
     return BudgetRequest("books", 10.0, holder, number, 0.0, 0.0, want, want)
 
 
-async def test_a_budget_is_leased_beside_rates(server: TokenServer) -> None:
+async def test_a_budget_is_leased_beside_rates(server: LimitServer) -> None:
     server.add(BOOKS)
     async with opened(server) as client:
         assert (await client.grant(budget_request(1, 7.0))).lease == 7.0
@@ -291,7 +291,7 @@ async def test_a_budget_is_leased_beside_rates(server: TokenServer) -> None:
         assert (await client.grant(budget_request(1, 4.0, "b"))).lease == 0.0
 
 
-async def test_a_thread_that_takes_over_knows_the_budgets(server: TokenServer) -> None:
+async def test_a_thread_that_takes_over_knows_the_budgets(server: LimitServer) -> None:
     server.add(BOOKS)
     async with opened(server) as client:
         await client.grant(budget_request(1, 7.0))
@@ -300,12 +300,12 @@ async def test_a_thread_that_takes_over_knows_the_budgets(server: TokenServer) -
         assert (await client.grant(budget_request(1, 4.0, "b"))).lease == 0.0
 
 
-async def test_a_server_that_takes_over_knows_the_budgets_of_the_file(server: TokenServer, tmp_path: Path) -> None:
+async def test_a_server_that_takes_over_knows_the_budgets_of_the_file(server: LimitServer, tmp_path: Path) -> None:
     path = str(tmp_path / "budgets")
     server.add(ClusterBudget(10.0, name="books", path=path))
     async with opened(server) as client:
         await client.grant(budget_request(1, 7.0))
-    other = TokenServer(HOST, lambda: False)
+    other = LimitServer(HOST, lambda: False)
     try:
         other.add(ClusterBudget(10.0, name="books", path=path))
         async with opened(other) as client:
@@ -314,7 +314,7 @@ async def test_a_server_that_takes_over_knows_the_budgets_of_the_file(server: To
         other.close()
 
 
-async def test_a_budget_that_nobody_has_named_is_not_leased(server: TokenServer) -> None:
+async def test_a_budget_that_nobody_has_named_is_not_leased(server: LimitServer) -> None:
     async with opened(server) as client:
         with pytest.raises(GrantRefusedError, match="has forgotten the budget 'books'") as caught:
             await client.grant(budget_request(1, 7.0))
@@ -322,7 +322,7 @@ async def test_a_budget_that_nobody_has_named_is_not_leased(server: TokenServer)
 
 
 async def test_a_file_that_cannot_be_used_any_more_is_the_reason_that_the_client_sees(
-    server: TokenServer, tmp_path: Path
+    server: LimitServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "folder" / "budgets"
     path.parent.mkdir()
@@ -339,7 +339,7 @@ async def test_a_file_that_cannot_be_used_any_more_is_the_reason_that_the_client
 
 
 async def test_a_file_that_is_locked_delays_only_its_own_budgets(
-    server: TokenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: LimitServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another driver has locked it."""
     is_waiting, is_free = threading.Event(), threading.Event()
@@ -350,7 +350,7 @@ async def test_a_file_that_is_locked_delays_only_its_own_budgets(
             assert is_free.wait(PATIENCE)
         return grant_from_file(source, path, now, request)
 
-    monkeypatch.setattr(token_server, "grant_from_file", grant)
+    monkeypatch.setattr(limit_server, "grant_from_file", grant)
     for name in ("locked", "other"):
         server.add(ClusterBudget(10.0, name=name, path=tmp_path / name))
     server.add(BOOKS)
@@ -366,9 +366,9 @@ async def test_a_file_that_is_locked_delays_only_its_own_budgets(
         is_free.set()
 
 
-def test_budgets_of_queries_that_are_gone_are_forgotten(server: TokenServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budgets_of_queries_that_are_gone_are_forgotten(server: LimitServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each micro-batch builds one. Those that a user holds, and named ones, are kept."""
-    monkeypatch.setattr(token_server, "FORGOTTEN", -1.0)  # the time has always passed
+    monkeypatch.setattr(limit_server, "FORGOTTEN", -1.0)  # the time has always passed
     held = ClusterBudget(10.0)
     for budget in (held, BOOKS, ClusterBudget(10.0, name="maps")):
         server.add(budget)
@@ -378,7 +378,7 @@ def test_budgets_of_queries_that_are_gone_are_forgotten(server: TokenServer, mon
     assert {held.name, "books", "maps"} <= set(server._budgets)
 
 
-def test_a_budget_that_is_used_is_not_forgotten(server: TokenServer) -> None:
+def test_a_budget_that_is_used_is_not_forgotten(server: LimitServer) -> None:
     for _ in range(MAX_UNNAMED + 50):
         server.add(ClusterBudget(10.0))
     assert len(server._budgets) == MAX_UNNAMED + 50
