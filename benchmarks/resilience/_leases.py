@@ -10,8 +10,8 @@ import trio
 
 from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate
-from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
-from udfs._limits.cluster_limits import Leased, ServerAddress
+from udfs._limits.cluster_gates import ClusterLease, LeaseClient
+from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._limits.tokens import Grant, Request, TokenSource
 
 __all__ = ["SimulatedSource", "leases"]
@@ -76,6 +76,6 @@ class SimulatedConnection:
 def leases(source: SimulatedSource, rate: float, processes: int, give_up: float = inf) -> list[Sequence[Gate]]:
     """The gates of a task in each process, all of which lease from one source."""
     cluster_rate = ClusterRate(rate, by="lease", name="simulated", give_up=give_up)
-    leased = Leased(cluster_rate, ServerAddress("driver", 7077, "secret"))
-    made = [LeaseOfProcess(leased, source.connection()) for _ in range(processes)]
+    leased = LeasedLimit(cluster_rate, ServerAddress("driver", 7077, "secret"))
+    made = [LeaseClient(leased, source.connection()) for _ in range(processes)]
     return [[ClusterLease(each, leased)] for each in made]

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from udfs._limits.budgets import DEAD_AFTER, HEARTBEAT, BudgetLease, BudgetRequest, BudgetSource
+from udfs._limits.budgets import DEAD_SECONDS, HEARTBEAT_SECONDS, BudgetLease, BudgetRequest, BudgetSource
 
 WEIGHTS = st.integers(1, 300).map(lambda cents: cents / 100)
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
@@ -68,7 +68,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(
         number=NUMBERS,
-        seconds=st.sampled_from([0.0, 0.3, HEARTBEAT, DEAD_AFTER, 10 * DEAD_AFTER]),
+        seconds=st.sampled_from([0.0, 0.3, HEARTBEAT_SECONDS, DEAD_SECONDS, 10 * DEAD_SECONDS]),
         is_end=st.booleans(),
     )
     def wait(self, number: int, seconds: float, is_end: bool) -> None:
@@ -143,7 +143,7 @@ class ClusterMachine(RuleBasedStateMachine):
                 each.lease.ended(weight)
                 self.paid += weight
             for _ in range(3):
-                self.now += HEARTBEAT
+                self.now += HEARTBEAT_SECONDS
                 self.exchange(each, each.lease.return_unused(self.now))
             assert not each.lease.is_held
 

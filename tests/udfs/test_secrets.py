@@ -22,7 +22,7 @@ from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, i
 from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.policies import cached, gated, hedged, persistent, single_flight
 from udfs import ClusterBudget, ClusterRate, Memo, async_pandas_udf
-from udfs._limits.cluster_limits import Leased, TokenAddress
+from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._memo.directory import Directory
 from udfs._plan.arguments import make_settings
 from udfs._sent.packed_function import pack
@@ -88,8 +88,8 @@ INNER: dict[str, Callable[[], Any]] = {
     "an HTTP call": HttpOptions({"authorization": SECRET}).settings().function.unpack,
     "an HTTP column": lambda: _udf("http_get", HttpOptions({"authorization": SECRET}).settings()),
     "a task with a memo": lambda: MemoTask(BUCKET, pa.schema([]), StringType(), "f", "1", 1.0, 1.0, 1.0, 1, False),
-    "a lease": lambda: Leased(ClusterRate(1.0, by=REDIS, name="r")),
-    "an address": lambda: TokenAddress("host", 1, SECRET),
+    "a lease": lambda: LeasedLimit(ClusterRate(1.0, by=REDIS, name="r")),
+    "an address": lambda: ServerAddress("host", 1, SECRET),
     "a client": lambda: client(headers={"a": SECRET}, proxy=f"http://u:{SECRET}@127.0.0.1:1"),
     "a client of httpx2": lambda: httpx2_client(headers={"a": SECRET}, proxy=f"http://u:{SECRET}@127.0.0.1:1"),
 }

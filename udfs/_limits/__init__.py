@@ -2,11 +2,12 @@
 
 A rate has tokens. A token is for one call at one instant on the source's clock. The source never grants an instant
 twice, and the instants are `1 / pace` apart. A process bounds the difference of the two clocks, and starts a call only
-while it is certain that the token's instant has passed, by less than `LATENESS`. `pace` is a little below the rate, so
-in any second, wherever it begins, at most `rate` calls start. Nothing else starts a call: without tokens, calls wait.
+while it is certain that the token's instant has passed, by less than `LATENESS_SECONDS`. `pace` is a little below the
+rate, so in any second, wherever it begins, at most `rate` calls start. Nothing else starts a call: without tokens,
+calls wait.
 
 A source that starts, or that may have lost its memory, cannot repeat an instant either. Tokens are for instants of at
-most `HORIZON` ahead, so its first token is for the instant `HORIZON + 1 / pace` after its start.
+most `HORIZON_SECONDS` ahead, so its first token is for the instant `HORIZON_SECONDS + 1 / pace` after its start.
 
     cluster_limits  what a user gives, and what a task gets of it
     tokens          the source of rates, and its requests and grants

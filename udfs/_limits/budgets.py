@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import ClassVar
 
-from .lease import POLL, PROBE, Lease
+from .lease import POLL_SECONDS, RETRY_SECONDS, Lease
 
 __all__ = [
-    "DEAD_AFTER",
-    "FORGOTTEN",
-    "HEARTBEAT",
+    "DEAD_SECONDS",
+    "FORGOTTEN_SECONDS",
+    "HEARTBEAT_SECONDS",
     "ROUNDING",
     "BudgetGrant",
     "BudgetLease",
@@ -33,9 +33,9 @@ __all__ = [
     "Holding",
 ]
 
-HEARTBEAT = 1.0  # seconds between the requests of a process that holds a lease
-DEAD_AFTER = 10.0  # seconds without a request after which a process counts as dead
-FORGOTTEN = 3600.0  # seconds without a request after which the source forgets a process, but not its lease
+HEARTBEAT_SECONDS = 1.0  # seconds between the requests of a process that holds a lease
+DEAD_SECONDS = 10.0  # seconds without a request after which a process counts as dead
+FORGOTTEN_SECONDS = 3600.0  # seconds without a request after which the source forgets a process, but not its lease
 SHARE = 1e-3  # of the budget, which a process leases ahead
 ROUNDING = 1e-9  # of the budget, for sums of floats
 
@@ -66,7 +66,7 @@ class BudgetRequest:
         number: Of the process's requests, ascending.
         spent: What its calls that have ended cost.
         floor: The lease that it keeps in any case, at least what is spent and reserved.
-        need: The smallest lease that is larger and useful.
+        need: The smallest lease with which the waiting call can start.
         want: The lease that it would like to have.
     """
 
@@ -118,12 +118,12 @@ class BudgetSource:
         return BudgetGrant(holding.lease, request.amount - self.leased, _held(self.holdings, request.holder, now))
 
     def _forget(self, now: float) -> None:
-        for holder in [each for each, holding in self.holdings.items() if holding.seen < now - FORGOTTEN]:
+        for holder in [each for each, holding in self.holdings.items() if holding.seen < now - FORGOTTEN_SECONDS]:
             del self.holdings[holder]
 
 
 def _held(holdings: Mapping[str, Holding], holder: str, now: float) -> float:
-    others = (each for name, each in holdings.items() if name != holder and each.seen >= now - DEAD_AFTER)
+    others = (each for name, each in holdings.items() if name != holder and each.seen >= now - DEAD_SECONDS)
     return sum(max(0.0, each.lease - each.spent) for each in others)
 
 
@@ -136,7 +136,7 @@ class BudgetLease(Lease):
         process: A text that no other lease has.
     """
 
-    idle_seconds = HEARTBEAT
+    idle_seconds = HEARTBEAT_SECONDS
 
     def __init__(self, name: str, amount: float, process: str) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class BudgetLease(Lease):
         self._lives = self._number = 0
         self._spent = self._reserved = 0.0
         self._running = 0
-        self._lease = 0.0
+        self._granted = 0.0
         self._reported = 0.0  # the `spent` of the latest request
         self._left = self._held = inf  # unknown
         self._is_used = False  # since the latest request
@@ -161,8 +161,8 @@ class BudgetLease(Lease):
 
     @property
     def is_held(self) -> bool:
-        """Whether the source does not know that this lease is spent."""
-        return self._lease > self._reported or self._used > self._reported
+        """Whether the source still counts a part of this lease as unspent."""
+        return self._granted > self._reported or self._used > self._reported
 
     @property
     def must_return(self) -> bool:
@@ -171,13 +171,13 @@ class BudgetLease(Lease):
 
     def delay(self, now: float, weight: float) -> float | None:
         """The seconds until a call of this weight may start or must be checked again. None: it is beyond the budget."""
-        if not weight or self._used + weight <= self._lease + self._slack:
+        if not weight or self._used + weight <= self._granted + self._slack:
             return 0.0
         if self.is_requested:  # so it is unknown what this process may have
-            return POLL
-        if weight > self._left + self._held + max(0.0, self._lease - self._spent) + self._slack:
+            return POLL_SECONDS
+        if weight > self._left + self._held + max(0.0, self._granted - self._spent) + self._slack:
             return None
-        return max(POLL, self._next_request - now)
+        return max(POLL_SECONDS, self._next_request - now)
 
     def request(self, now: float, weight: float = 0.0) -> BudgetRequest | None:
         """The request to send now, if any. `granted` or `failed` must follow.
@@ -188,12 +188,12 @@ class BudgetLease(Lease):
         if self.is_requested or now < self._next_request:
             return None
         used, ahead = self._used, SHARE * self._amount
-        if weight and used + weight > self._lease + self._slack:
+        if weight and used + weight > self._granted + self._slack:
             if self.delay(now, weight) is None:
                 return None
             return self._send(now, used, used + weight, used + weight + ahead)
-        if self._is_used and self._lease - used < ahead / 2 and self._left > 0:
-            floor = max(used, self._lease)
+        if self._is_used and self._granted - used < ahead / 2 and self._left > 0:
+            floor = max(used, self._granted)
             return self._send(now, floor, floor, used + ahead)
         if self.is_held and now >= self._next_heartbeat:
             return self._send(now, used, used, used + ahead if self._is_used else used)
@@ -215,9 +215,9 @@ class BudgetLease(Lease):
             floor, need, want = 0.0, need - floor, want - floor
         self.is_requested, self._is_used = True, False
         self._number += 1
-        self._next_heartbeat = now + HEARTBEAT
+        self._next_heartbeat = now + HEARTBEAT_SECONDS
         self._reported = self._spent
-        self._lease = min(self._lease, floor)
+        self._granted = min(self._granted, floor)
         holder = f"{self._process}-{self._lives}"
         return BudgetRequest(self._name, self._amount, holder, self._number, self._spent, floor, need, max(want, floor))
 
@@ -225,14 +225,14 @@ class BudgetLease(Lease):
         """Lease as another holder, because the source may forget those that hold nothing."""
         self._lives += 1
         self._number = 0
-        self._spent = self._reserved = self._lease = self._reported = 0.0
+        self._spent = self._reserved = self._granted = self._reported = 0.0
 
     def granted(self, grant: BudgetGrant, sent: float, received: float) -> None:  # noqa: ARG002 - as of a rate's lease
         """An answer has arrived for the latest request."""
         self.is_requested, self.outage = False, None
-        is_larger = grant.lease > self._lease
-        self._lease, self._left, self._held = grant.lease, grant.left, grant.held
-        self._next_request = received if is_larger else received + PROBE
+        is_larger = grant.lease > self._granted
+        self._granted, self._left, self._held = grant.lease, grant.left, grant.held
+        self._next_request = received if is_larger else received + RETRY_SECONDS
 
     def failed(self, sent: float, now: float, reason: str) -> None:
         """No answer has arrived for the latest request."""

@@ -14,8 +14,8 @@ import trio
 from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
 from .budgets import BudgetLease
-from .cluster_limits import ClusterBudget, ClusterRate, Leased, TaskShare
-from .lease import OPEN_SECONDS, POLL, TIMEOUT, RateLease
+from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, TaskShare
+from .lease import GRANT_SECONDS, OPEN_SECONDS, POLL_SECONDS, RateLease
 from .sources import GrantRefusedError, Source, source_of
 
 __all__ = [
@@ -23,15 +23,15 @@ __all__ = [
     "ClusterLease",
     "ClusterLimitError",
     "ClusterShare",
-    "LeaseOfProcess",
+    "LeaseClient",
     "gate_of",
     "return_lease",
 ]
 
-# Of a share. In less than a second, fewer than burst + rate calls start. So 1 % of a second is left for calls that take
+# For `ClusterShare`: fewer than burst + rate calls start in any second, so 1 % of it is left for calls that take
 # different times to reach the service
 SHARE_RATE = 0.98
-SHARE_LATENESS = 0.01  # seconds by which a call may start late without delaying the next ones
+SHARE_LATENESS_SECONDS = 0.01  # seconds by which a call may start late without delaying the next ones
 
 # A query that builds its limits for each micro-batch leaves their leases behind each time
 MAX_LEASES = 16
@@ -45,16 +45,16 @@ class ClusterLimitError(Exception):
     __module__ = "udfs"
 
 
-def gate_of(limit: TaskShare | Leased) -> Gate:
+def gate_of(limit: TaskShare | LeasedLimit) -> Gate:
     """The gate of a task."""
     if isinstance(limit, TaskShare):
         return ClusterShare(limit.calls, limit.weight, limit.name)
     return ClusterLease(_lease_of(os.getpid(), limit), limit)
 
 
-async def return_lease(limit: TaskShare | Leased) -> None:
+async def return_lease(limit: TaskShare | LeasedLimit) -> None:
     """A task has ended, and does not spend what it has leased."""
-    if isinstance(limit, Leased):
+    if isinstance(limit, LeasedLimit):
         await _lease_of(os.getpid(), limit).return_unused()
 
 
@@ -75,7 +75,9 @@ class ClusterShare(RateLimit):
 
     def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
         whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
-        super().__init__(SHARE_RATE * calls, burst=whole_call + SHARE_LATENESS * calls, weight=weight, name=name)
+        super().__init__(
+            SHARE_RATE * calls, burst=whole_call + SHARE_LATENESS_SECONDS * calls, weight=weight, name=name
+        )
         self.calls = calls
         self._is_new = True
 
@@ -88,8 +90,8 @@ class ClusterShare(RateLimit):
         return super().delay(now, weight)
 
 
-class LeaseOfProcess:
-    """The lease that all tasks of this process share which use one limit: its requests, and its connection.
+class LeaseClient:
+    """One limit's lease, shared by the tasks of this process: its requests, and its connection.
 
     The connection is opened by the first request, and closed after `idle_seconds` of the lease without one.
 
@@ -103,7 +105,7 @@ class LeaseOfProcess:
         away_since: The instant since which calls wait for a source that is away. None: they do not.
     """
 
-    def __init__(self, leased: Leased, source: Source) -> None:
+    def __init__(self, leased: LeasedLimit, source: Source) -> None:
         limit = leased.limit
         self.lease: RateLease | BudgetLease = (
             RateLease(limit.name, limit.rate)
@@ -129,10 +131,12 @@ class LeaseOfProcess:
         return self.lease.delay(now, weight)
 
     def check(self) -> None:
-        """Fail if the source has been away for too long, and also since the latest task began. Warn if it is away.
+        """Fail if the source has been unreachable for `give_up` seconds.
+
+        Not if it has answered since the latest task began. Logs a warning when it becomes unreachable.
 
         Raises:
-            ClusterLimitError: So it is.
+            ClusterLimitError: The source has been unreachable for that long.
         """
         outage, leased = self.lease.outage, self._leased
         if outage is None:
@@ -150,10 +154,10 @@ class LeaseOfProcess:
 
     async def return_unused(self) -> None:
         """Return what is not spent, unless calls run or the source does not answer."""
-        with trio.CancelScope(shield=True), trio.move_on_after(TIMEOUT):
+        with trio.CancelScope(shield=True), trio.move_on_after(GRANT_SECONDS):
             while self.lease.must_return and self.lease.outage is None:
                 self._send(self.lease.return_unused(trio.current_time()))
-                await trio.sleep(POLL)
+                await trio.sleep(POLL_SECONDS)
 
     def _send(self, request: Any) -> None:
         if request is not None:
@@ -179,7 +183,7 @@ class LeaseOfProcess:
                 if request is None:
                     break
                 sent = trio.current_time()
-                with trio.fail_after(TIMEOUT):
+                with trio.fail_after(GRANT_SECONDS):
                     grant = await self._source.grant(request)
                 self.lease.granted(grant, sent, trio.current_time())
                 self._log_return()
@@ -209,8 +213,8 @@ def _described(error: Exception) -> str:
 
 
 @lru_cache(MAX_LEASES)
-def _lease_of(process: int, leased: Leased) -> LeaseOfProcess:  # noqa: ARG001 - Spark's daemon forks
-    return LeaseOfProcess(leased, source_of(leased))
+def _lease_of(process: int, leased: LeasedLimit) -> LeaseClient:  # noqa: ARG001 - Spark's daemon forks
+    return LeaseClient(leased, source_of(leased))
 
 
 class ClusterLease(Gate):
@@ -221,7 +225,7 @@ class ClusterLease(Gate):
         leased: The limit, with the weights of a query.
     """
 
-    def __init__(self, lease: LeaseOfProcess, leased: Leased) -> None:
+    def __init__(self, lease: LeaseClient, leased: LeasedLimit) -> None:
         self._lease = lease
         self._leased = leased
         lease.task_began = None  # in a new task

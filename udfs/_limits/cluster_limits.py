@@ -13,7 +13,15 @@ from trio_asyncio_io.embedding import check_number
 
 from .._urls import without_user
 
-__all__ = ["SOURCE_AWAY", "ClusterBudget", "ClusterRate", "Leased", "ServerAddress", "TaskShare", "as_cluster_rates"]
+__all__ = [
+    "SOURCE_AWAY",
+    "ClusterBudget",
+    "ClusterRate",
+    "LeasedLimit",
+    "ServerAddress",
+    "TaskShare",
+    "as_cluster_rates",
+]
 
 SCHEMES = ("redis://", "rediss://", "unix://")  # of redis-py
 MAX_NAME = 200  # characters
@@ -27,9 +35,9 @@ SOURCE_AWAY = "ClusterRateSourceAway"
 class ClusterRate:
     """A rate over all tasks, and how the tasks share it. Pass it as `cluster_rate=`, or a list of several rates.
 
-    With `weight`, the rate is a sum of weights per second, such as tokens. A call that weighs more than a task's share
-    of a second starts when the share is unused, and delays the next ones: in every second, the weights of the calls
-    that start are at most the rate and one call for each task. `settle` corrects the weight of a call that runs; then
+    With `weight`, the rate is a sum of weights per second, such as tokens. A call heavier than its task's share of one
+    second starts when the share is full, and delays later calls. In any second, the weights exceed the rate by at most
+    one call per task. `settle` corrects the weight of a call that runs; then
     the limit holds on average, as with `gates.RateLimit`.
 
     With a lease, each worker process gets its calls from a source, a fifth of a second's worth at a time. So tasks that
@@ -194,7 +202,7 @@ class ServerAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class Leased:
+class LeasedLimit:
     """A limit whose parts a source grants. Equal limits have equal leases; weights belong to a query.
 
     Args:

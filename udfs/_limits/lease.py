@@ -8,24 +8,24 @@ from math import inf
 from random import random
 from typing import Any, ClassVar
 
-from .tokens import HORIZON, LATENESS, Grant, Request, pace_of
+from .tokens import HORIZON_SECONDS, LATENESS_SECONDS, Grant, Request, pace_of
 
-__all__ = ["OPEN_SECONDS", "POLL", "PROBE", "TIMEOUT", "Lease", "RateLease"]
+__all__ = ["GRANT_SECONDS", "OPEN_SECONDS", "POLL_SECONDS", "RETRY_SECONDS", "Lease", "RateLease"]
 
 OPEN_SECONDS = 5.0  # for a connection to open
-TIMEOUT = 1.0  # seconds for a grant to arrive
-AGAIN = 0.03  # seconds until the next request after the first failure
-PROBE = 0.25  # seconds until the next request after later failures, and at most after a grant without tokens
-AWAY_AFTER = 1.5  # seconds without a grant after which the source counts as away: more than one lost message
-STALE = 5.0  # seconds without a request after which it is unknown whether the source is away
+GRANT_SECONDS = 1.0  # seconds for a grant to arrive
+FIRST_RETRY_SECONDS = 0.03  # seconds until the next request after the first failure
+RETRY_SECONDS = 0.25  # seconds until the next request after later failures, and at most after a grant without tokens
+AWAY_SECONDS = 1.5  # seconds without a grant after which the source counts as away: more than one lost message
+STALE_SECONDS = 5.0  # seconds without a request after which it is unknown whether the source is away
 
-POLL = 0.01  # seconds until a waiting call checks for the grant
-MAX_LEAD = 0.1  # of the first token, in seconds
-WORTH = 0.2  # a request is for at most this many seconds' worth of the whole rate
+POLL_SECONDS = 0.01  # seconds until a waiting call checks for the grant
+MAX_LEAD_SECONDS = 0.1  # of the first token, in seconds
+WORTH_SECONDS = 0.2  # a request is for at most this many seconds' worth of the whole rate
 MAX_COUNT = 10_000  # tokens of one request
 
-# The source's clock must be known to this many seconds. The rest of LATENESS is for the process to wake up in
-MAX_UNCERTAINTY = LATENESS - 0.005
+# The source's clock must be known to this many seconds. The rest of LATENESS_SECONDS is for the process to wake up in
+MAX_UNCERTAINTY_SECONDS = LATENESS_SECONDS - 0.005
 
 # Two clocks may run at different speeds: seconds per second. NTP changes a speed by up to 5e-4
 DRIFT = 1e-3
@@ -110,7 +110,7 @@ class Lease:
 
     @property
     def must_return(self) -> bool:
-        """Whether no call runs, and the source does not know what is not used."""
+        """Whether no call is running and something is left to return."""
         return False
 
     def heartbeat(self, now: float) -> Any:  # noqa: ARG002
@@ -124,12 +124,12 @@ class Lease:
     def failed(self, sent: float, now: float, reason: str) -> None:
         """No grant has arrived for the request that was sent at the instant `sent`."""
         self.is_requested = False
-        self._next_request = now + (PROBE if self.outage else AGAIN)
+        self._next_request = now + (RETRY_SECONDS if self.outage else FIRST_RETRY_SECONDS)
         self.outage = Outage(self.outage.since if self.outage else sent, now, reason)
 
     def is_away(self, now: float) -> bool:
         """Whether the source has been away for more than a moment. Nothing that it granted before is left by then."""
-        return self.outage is not None and now >= self.outage.since + AWAY_AFTER
+        return self.outage is not None and now >= self.outage.since + AWAY_SECONDS
 
 
 class RateLease(Lease):
@@ -147,7 +147,7 @@ class RateLease(Lease):
         self._name = name
         self._rate = rate
         self._spacing = 1 / pace_of(rate)
-        self._max_count = max(1, min(MAX_COUNT, int(WORTH * pace_of(rate))))
+        self._max_count = max(1, min(MAX_COUNT, int(WORTH_SECONDS * pace_of(rate))))
         self._count = 1
         self._epoch: str | None = None
         self._tokens: deque[float] = deque()  # instants on the source's clock
@@ -162,12 +162,12 @@ class RateLease(Lease):
         self._expire(now)
         if self.is_requested or now < self._next_request or 2 * len(self._tokens) > self._granted:
             return None
-        if self.outage and now > self.outage.latest + STALE:
+        if self.outage and now > self.outage.latest + STALE_SECONDS:
             self.outage = None
         if self._expired:
             self._count = max(1, self._granted - self._expired)
         self.is_requested = True
-        return Request(self._name, self._rate, self._count, min(self._round_trip + POLL, MAX_LEAD))
+        return Request(self._name, self._rate, self._count, min(self._round_trip + POLL_SECONDS, MAX_LEAD_SECONDS))
 
     def granted(self, grant: Grant, sent: float, received: float) -> None:
         """A grant has arrived for the request that was sent at the instant `sent`."""
@@ -177,17 +177,18 @@ class RateLease(Lease):
             self._offset = ClockOffset()
         self._offset.narrow(sent, grant.now, received)
         self._round_trip = max(received - sent, 0.8 * self._round_trip)
-        if self._offset.uncertainty > MAX_UNCERTAINTY:
-            slow = f"its answers take {1e3 * self._offset.uncertainty:.0f} ms, and at most {1e3 * MAX_UNCERTAINTY:.0f} "
-            self.failed(sent, received, slow + "ms are allowed")
+        if self._offset.uncertainty > MAX_UNCERTAINTY_SECONDS:
+            taken, most = 1e3 * self._offset.uncertainty, 1e3 * MAX_UNCERTAINTY_SECONDS
+            slow = f"its answers take {taken:.0f} ms, and at most {most:.0f} ms are allowed"
+            self.failed(sent, received, slow)
             return
         self.is_requested = False
         self.outage = None
         self._adapt(grant.start - grant.now)
         self._tokens.extend(grant.start + number * self._spacing for number in range(grant.count))
         self._granted, self._expired = len(self._tokens), 0
-        later = grant.start - HORIZON - grant.now + POLL * (1 + 4 * random())
-        self._next_request = received if grant.count else received + min(PROBE, later)
+        later = grant.start - HORIZON_SECONDS - grant.now + POLL_SECONDS * (1 + 4 * random())
+        self._next_request = received if grant.count else received + min(RETRY_SECONDS, later)
 
     def delay(self, now: float, weight: float = 1.0) -> float:  # noqa: ARG002 - a token is for a call
         """The seconds until a call may start, or until there may be another request to send."""
@@ -195,7 +196,7 @@ class RateLease(Lease):
         self._is_awaited = True
         if self._tokens:
             return max(0.0, self._tokens[0] + self._offset.highest - now)
-        return POLL if self.is_requested else max(POLL, self._next_request - now)
+        return POLL_SECONDS if self.is_requested else max(POLL_SECONDS, self._next_request - now)
 
     def started(self, weight: float = 1.0) -> None:  # noqa: ARG002
         """A call starts. `delay` has returned 0.0 for it."""
@@ -203,13 +204,13 @@ class RateLease(Lease):
         self._tokens.popleft()
 
     def _expire(self, now: float) -> None:
-        while self._tokens and self._tokens[0] + self._offset.lowest + LATENESS < now:
+        while self._tokens and self._tokens[0] + self._offset.lowest + LATENESS_SECONDS < now:
             self._tokens.popleft()
             self._expired += not self._is_awaited  # otherwise the call is late
 
     def _adapt(self, wait: float) -> None:
         """Request fewer tokens if they are far ahead, because there are many processes; more if they are near."""
-        if wait > WORTH:
+        if wait > WORTH_SECONDS:
             self._count = max(1, int(0.7 * self._count))
-        elif wait < WORTH / 4 and not self._expired:
+        elif wait < WORTH_SECONDS / 4 and not self._expired:
             self._count = min(2 * self._count, self._max_count)

@@ -21,7 +21,7 @@ from typing import Any
 import trio
 
 from .budget_file import check_file, grant_from_file
-from .budgets import FORGOTTEN, BudgetGrant, BudgetRequest, BudgetSource
+from .budgets import FORGOTTEN_SECONDS, BudgetGrant, BudgetRequest, BudgetSource
 from .cluster_limits import ClusterBudget, ClusterRate
 from .signed_lines import SignedLines
 from .tokens import Grant, Refusal, Request, TokenSource
@@ -62,7 +62,7 @@ class _Budget:
 
     def is_unused(self, now: float) -> bool:
         """Whether nobody can use it in a new query, and nothing has used it for as long as leases are kept."""
-        return self.given() is None and self.used < now - FORGOTTEN
+        return self.given() is None and self.used < now - FORGOTTEN_SECONDS
 
 
 class LimitServer:
@@ -235,7 +235,8 @@ class LimitServer:
         budget = self._budgets.get(request.name)
         if budget is None:
             return Refusal(
-                f"the driver has forgotten the budget {request.name!r}, which nothing used for {FORGOTTEN / 3600:g} h",
+                f"the driver has forgotten the budget {request.name!r}, which nothing used for "
+                f"{FORGOTTEN_SECONDS / 3600:g} h",
                 "Build the query again, or give the ClusterBudget a name: named budgets are kept",
             )
         budget.used = now = time.monotonic()

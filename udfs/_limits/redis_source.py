@@ -9,14 +9,14 @@ from typing import Any
 import trio
 
 from .._extras import needs_extra
-from .budgets import DEAD_AFTER, FORGOTTEN, ROUNDING, BudgetGrant, BudgetRequest
-from .lease import OPEN_SECONDS, TIMEOUT
-from .tokens import HORIZON, Grant, Request, pace_of
+from .budgets import DEAD_SECONDS, FORGOTTEN_SECONDS, ROUNDING, BudgetGrant, BudgetRequest
+from .lease import GRANT_SECONDS, OPEN_SECONDS
+from .tokens import HORIZON_SECONDS, Grant, Request, pace_of
 
 __all__ = ["RedisSource"]
 
 # Seconds for which a Redis remembers a rate after its last request
-KEPT = 3600.0
+KEPT_SECONDS = 3600.0
 
 # The server's run is the epoch. A key that is missing or of another run, or
 # that was written later than now, means that tokens may have been granted which the server does not remember
@@ -98,7 +98,9 @@ class RedisSource:
             from redis.retry import Retry  # noqa: PLC0415
         once = Retry(NoBackoff(), 0)
         try:
-            self._redis = Redis.from_url(url, socket_timeout=TIMEOUT, socket_connect_timeout=OPEN_SECONDS, retry=once)
+            self._redis = Redis.from_url(
+                url, socket_timeout=GRANT_SECONDS, socket_connect_timeout=OPEN_SECONDS, retry=once
+            )
         except (TypeError, ValueError):
             raise ValueError(
                 "by must be a URL that redis.Redis.from_url can read, such as "
@@ -115,10 +117,18 @@ class RedisSource:
         """See `DriverSource`."""
         if isinstance(request, BudgetRequest):
             sums = [request.spent, request.floor, request.need, request.want]
-            arguments = [request.amount, request.holder, request.number, *sums, ROUNDING, DEAD_AFTER, FORGOTTEN]
+            arguments = [
+                request.amount,
+                request.holder,
+                request.number,
+                *sums,
+                ROUNDING,
+                DEAD_SECONDS,
+                FORGOTTEN_SECONDS,
+            ]
             found = await self._in_thread(self._budget_script, [f"cluster_budget:{request.name}"], arguments)
             return BudgetGrant(*map(float, found))
-        arguments = [pace_of(request.rate), HORIZON, request.count, request.lead, KEPT]
+        arguments = [pace_of(request.rate), HORIZON_SECONDS, request.count, request.lead, KEPT_SECONDS]
         epoch, now, start, count = await self._in_thread(self._script, [f"cluster_rate:{request.name}"], arguments)
         text = epoch if isinstance(epoch, str) else epoch.decode()  # a URL may say decode_responses=True
         return Grant(text, float(now), float(start), int(count))

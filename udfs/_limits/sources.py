@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import trio
 
 from .budgets import BudgetRequest
-from .cluster_limits import Leased, ServerAddress
+from .cluster_limits import LeasedLimit, ServerAddress
 from .redis_source import RedisSource
 from .signed_lines import SignedLines
 from .tokens import Refusal, Request
@@ -28,7 +28,7 @@ class GrantRefusedError(Exception):
         self.advice = refusal.advice
 
 
-def source_of(leased: Leased) -> Source:
+def source_of(leased: LeasedLimit) -> Source:
     """The source, not yet connected.
 
     Raises:

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from math import floor
 from typing import ClassVar
 
-__all__ = ["HORIZON", "LATENESS", "Grant", "Refusal", "Request", "TokenSource", "pace_of"]
+__all__ = ["HORIZON_SECONDS", "LATENESS_SECONDS", "Grant", "Refusal", "Request", "TokenSource", "pace_of"]
 
-# Tokens are for instants of at most this many seconds ahead: after that, nothing that a lost source granted is left
-HORIZON = 0.3
+# A token's instant lies at most this far ahead, so tokens of a lost source are gone after it
+HORIZON_SECONDS = 0.3
 
 # For this many seconds after its instant, a token may be used
-LATENESS = 0.025
+LATENESS_SECONDS = 0.025
 
-# The part of each second that is left for late calls, and for calls that take different times to reach the service
-RESERVE = LATENESS + 0.005
+# Fraction of each second kept free for late starts and network jitter
+RESERVE = LATENESS_SECONDS + 0.005
 
 
 def pace_of(rate: float) -> float:
@@ -91,8 +91,8 @@ class TokenSource:
         pace = pace_of(request.rate)
         if request.name not in self._next:
             self._forget_idle(now)
-        start = max(self._next.get(request.name, self._began + HORIZON + 1 / pace), now + request.lead)
-        count = max(0, min(request.count, floor((now + HORIZON - start) * pace) + 1))
+        start = max(self._next.get(request.name, self._began + HORIZON_SECONDS + 1 / pace), now + request.lead)
+        count = max(0, min(request.count, floor((now + HORIZON_SECONDS - start) * pace) + 1))
         self._next[request.name] = start + count / pace
         return Grant(self._epoch, now, start, count)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Any, TypeAlias
 
-from .._limits.cluster_limits import ClusterBudget, ClusterRate, Leased, ServerAddress, TaskShare, as_cluster_rates
+from .._limits.cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, ServerAddress, TaskShare, as_cluster_rates
 from .._limits.limit_server import LimitServer
 from .._limits.redis_source import RedisSource
 from .session import task_slots
 
 __all__ = ["limits_for_tasks"]
 
-Limit: TypeAlias = TaskShare | Leased
+Limit: TypeAlias = TaskShare | LeasedLimit
 
 # The servers of this driver, by the identifier of their application
 _servers: dict[str, LimitServer] = {}
@@ -38,9 +38,9 @@ def _for_tasks(given: ClusterRate | ClusterBudget, session: Any) -> Limit:
             return TaskShare(given.rate / _slots(session), given.weight, given.name)
         return TaskShare(_whole_share(given.rate, session))
     if given.by == "lease":
-        return Leased(given, _address_of_source(given, session))
+        return LeasedLimit(given, _address_of_source(given, session))
     RedisSource(given.by)  # checks the URL, and that redis-py is installed
-    return Leased(given)
+    return LeasedLimit(given)
 
 
 def _whole_share(rate: float, session: Any) -> int:

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructType
 from trio_asyncio_io import Options
 from trio_asyncio_io.embedding import check_int, check_number
 
-from .._limits.cluster_limits import Leased, TaskShare
+from .._limits.cluster_limits import LeasedLimit, TaskShare
 from .packed_function import PackedFunction
 from .row import Row, SecretRow
 
@@ -59,7 +59,7 @@ class Settings:
     has_metrics: bool = False
     delay: int | None = None
     skip_nulls: bool = False
-    limits: tuple[TaskShare | Leased, ...] = ()
+    limits: tuple[TaskShare | LeasedLimit, ...] = ()
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(ErrorMode):
@@ -81,7 +81,7 @@ class Settings:
     @property
     def budget_name(self) -> str | None:
         """The name of the budget for the cluster, or None without one."""
-        return next((limit.settled_name for limit in self.limits if isinstance(limit, Leased)), None)
+        return next((limit.settled_name for limit in self.limits if isinstance(limit, LeasedLimit)), None)
 
     @property
     def measures_time(self) -> bool:

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 import trio
 
-from udfs._limits.budgets import DEAD_AFTER, BudgetRequest, BudgetSource
+from udfs._limits.budgets import DEAD_SECONDS, BudgetRequest, BudgetSource
 from udfs._limits.redis_source import RedisSource
 
 pytestmark = pytest.mark.processes
@@ -55,6 +55,6 @@ async def test_a_lease_outlives_the_connections(source: RedisSource, redis_serve
 @pytest.mark.thorough
 async def test_the_lease_of_a_process_that_is_silent_is_spent(source: RedisSource) -> None:
     await source.grant(BudgetRequest("silent", 10.0, "a", 1, 0.0, 0.0, 7.0, 7.0))
-    await trio.sleep(DEAD_AFTER + 0.5)
+    await trio.sleep(DEAD_SECONDS + 0.5)
     grant = await source.grant(BudgetRequest("silent", 10.0, "b", 1, 0.0, 0.0, 4.0, 4.0))
     assert astuple(grant) == (0.0, 3.0, 0.0)

@@ -19,15 +19,15 @@ from benchmarks.resilience._counting import most_in_a_second
 from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
 from udfs import ClusterLimitError, ClusterRate
-from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
-from udfs._limits.cluster_limits import Leased
-from udfs._limits.redis_source import KEPT, RedisSource
-from udfs._limits.tokens import HORIZON, Request, TokenSource, pace_of
+from udfs._limits.cluster_gates import ClusterLease, LeaseClient
+from udfs._limits.cluster_limits import LeasedLimit
+from udfs._limits.redis_source import KEPT_SECONDS, RedisSource
+from udfs._limits.tokens import HORIZON_SECONDS, Request, TokenSource, pace_of
 
 pytestmark = pytest.mark.processes
 
 RATE = 100.0
-SETTLED = HORIZON + 1 / pace_of(RATE)
+SETTLED = HORIZON_SECONDS + 1 / pace_of(RATE)
 
 
 def request(name: str, count: int = 5, lead: float = 0.0) -> Request:
@@ -113,8 +113,8 @@ async def test_the_epoch_is_the_run_of_the_server(source: RedisSource, redis: An
 
 async def test_a_rate_that_was_not_used_for_a_while_is_ready(source: RedisSource, redis: Any) -> None:
     await granted(source, "idle")
-    assert KEPT <= redis.ttl("cluster_rate:idle") <= KEPT + 1
-    await trio.sleep(2 * HORIZON)
+    assert KEPT_SECONDS <= redis.ttl("cluster_rate:idle") <= KEPT_SECONDS + 1
+    await trio.sleep(2 * HORIZON_SECONDS)
     grant = await source.grant(request("idle"))
     assert (grant.count, grant.start) == (5, grant.now)
 
@@ -127,8 +127,8 @@ async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:
 
 def processes(url: str, name: str, number: int, give_up: float = inf) -> list[list[Any]]:
     """The gates of a task in each process, with connections of its own."""
-    rate = Leased(ClusterRate(RATE, by=url, name=name, give_up=give_up))
-    leases = [LeaseOfProcess(rate, RedisSource(url)) for _ in range(number)]
+    rate = LeasedLimit(ClusterRate(RATE, by=url, name=name, give_up=give_up))
+    leases = [LeaseClient(rate, RedisSource(url)) for _ in range(number)]
     return [[ClusterLease(lease, rate)] for lease in leases]
 
 
@@ -171,7 +171,7 @@ async def test_calls_wait_while_the_server_hangs_and_continue_afterwards(
                 away = trio.current_time()
             finally:
                 os.kill(server, signal.SIGCONT)
-    assert not [each for each in starts if stopped_after + 2 * HORIZON < each < away]
+    assert not [each for each in starts if stopped_after + 2 * HORIZON_SECONDS < each < away]
     assert len(starts) == 200
     assert most_in_a_second(sorted(starts)) <= RATE
     assert sum("is back after" in each for each in caplog.messages) == 2

@@ -9,7 +9,7 @@ import pytest
 
 from trio_asyncio_io import retry_after
 from udfs import ClusterBudget, ClusterRate
-from udfs._limits.cluster_limits import Leased, TaskShare
+from udfs._limits.cluster_limits import LeasedLimit, TaskShare
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import HttpResponse, RetryableError
@@ -51,7 +51,7 @@ def test_the_requests_of_a_column_have_no_weight() -> None:
 
 def test_a_column_has_a_part_of_a_budget_for_the_cluster() -> None:
     budget = ClusterBudget(100, by="redis://192.0.2.1/0", name="requests")
-    assert HttpOptions(cluster_budget=budget).settings(Session()).limits == (Leased(budget),)
+    assert HttpOptions(cluster_budget=budget).settings(Session()).limits == (LeasedLimit(budget),)
     assert HttpOptions(cluster_budget=budget).settings().limits == ()
 
 

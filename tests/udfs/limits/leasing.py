@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from udfs._limits.lease import TIMEOUT, RateLease
+from udfs._limits.lease import GRANT_SECONDS, RateLease
 from udfs._limits.tokens import Grant, Request, TokenSource
 
 __all__ = ["Clock", "Outage", "Simulation"]
@@ -137,15 +137,15 @@ class Simulation:
         outage = next((each for each in self.outages if each.start <= arrival < each.end), None)
         if outage is not None or self._random.random() < self.lost:
             refused = outage is not None and not outage.hangs
-            self._at(arrival if refused else now + TIMEOUT, lambda then: self._fail(now, then, process))
+            self._at(arrival if refused else now + GRANT_SECONDS, lambda then: self._fail(now, then, process))
         else:
             self._at(arrival, lambda then: self._grant(then, now, process, request))
 
     def _grant(self, now: float, sent: float, process: Process, request: Request) -> None:
         grant = self._source.grant(self._clock.read(now), request)
         received = now + self._way()
-        if self._random.random() < self.lost or received > sent + TIMEOUT:
-            self._at(sent + TIMEOUT, lambda then: self._fail(sent, then, process))
+        if self._random.random() < self.lost or received > sent + GRANT_SECONDS:
+            self._at(sent + GRANT_SECONDS, lambda then: self._fail(sent, then, process))
         else:
             self._at(received, lambda then: self._receive(sent, then, process, grant))
 

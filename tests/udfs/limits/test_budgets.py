@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from udfs._limits.budgets import DEAD_AFTER, HEARTBEAT, BudgetGrant, BudgetLease, BudgetRequest, BudgetSource
-from udfs._limits.lease import POLL, PROBE
+from udfs._limits.budgets import DEAD_SECONDS, HEARTBEAT_SECONDS, BudgetGrant, BudgetLease, BudgetRequest, BudgetSource
+from udfs._limits.lease import POLL_SECONDS, RETRY_SECONDS
 
 
 def request(holder: str, number: int, *, want: float, floor: float = 0.0, spent: float = 0.0) -> BudgetRequest:
@@ -29,8 +29,8 @@ def test_a_source_ignores_a_request_that_arrives_late() -> None:
 def test_the_lease_of_a_process_that_is_silent_is_spent() -> None:
     source = BudgetSource()
     source.grant(0.0, request("a", 1, want=7.0))
-    assert source.grant(DEAD_AFTER, request("b", 1, want=4.0)).held == 7.0
-    assert source.grant(DEAD_AFTER + 0.1, request("b", 2, want=4.0)) == BudgetGrant(0.0, 3.0, 0.0)
+    assert source.grant(DEAD_SECONDS, request("b", 1, want=4.0)).held == 7.0
+    assert source.grant(DEAD_SECONDS + 0.1, request("b", 2, want=4.0)) == BudgetGrant(0.0, 3.0, 0.0)
 
 
 def test_calls_that_cost_more_than_their_estimates_are_leased_afterwards() -> None:
@@ -53,40 +53,40 @@ def send(source: BudgetSource, lease: BudgetLease, sent: BudgetRequest | None, n
 
 def test_a_process_spends_nothing_before_it_has_a_lease() -> None:
     lease = BudgetLease("books", 10.0, "a")
-    assert lease.delay(0.0, 1.0) == POLL
+    assert lease.delay(0.0, 1.0) == POLL_SECONDS
     assert lease.delay(0.0, 0.0) == 0.0
 
 
 def test_a_call_is_not_refused_while_its_process_returns_what_it_needs() -> None:
     source, lease = leased(10.0)
-    returned = lease.request(2 * HEARTBEAT)
-    assert lease.delay(2 * HEARTBEAT, 10.0) == POLL
-    send(source, lease, returned, 2 * HEARTBEAT)
-    assert lease.delay(2 * HEARTBEAT, 10.0) is not None
+    returned = lease.request(2 * HEARTBEAT_SECONDS)
+    assert lease.delay(2 * HEARTBEAT_SECONDS, 10.0) == POLL_SECONDS
+    send(source, lease, returned, 2 * HEARTBEAT_SECONDS)
+    assert lease.delay(2 * HEARTBEAT_SECONDS, 10.0) is not None
 
 
 def test_a_call_is_not_refused_after_an_answer_was_lost() -> None:
     _, lease = leased(10.0)
-    assert lease.request(2 * HEARTBEAT) is not None
-    lease.failed(2 * HEARTBEAT, 2 * HEARTBEAT + 1.0, "lost")
-    assert lease.delay(2 * HEARTBEAT + 1.0, 10.0) is not None
+    assert lease.request(2 * HEARTBEAT_SECONDS) is not None
+    lease.failed(2 * HEARTBEAT_SECONDS, 2 * HEARTBEAT_SECONDS + 1.0, "lost")
+    assert lease.delay(2 * HEARTBEAT_SECONDS + 1.0, 10.0) is not None
 
 
 def test_a_call_beyond_the_budget_is_refused_without_a_request() -> None:
     _, lease = leased(8.0)
     lease.started(8.0)
     lease.ended(8.0)
-    assert lease.delay(PROBE, 2.5) is None
-    assert lease.request(PROBE, 2.5) is None
+    assert lease.delay(RETRY_SECONDS, 2.5) is None
+    assert lease.request(RETRY_SECONDS, 2.5) is None
 
 
 def test_a_process_waits_for_its_own_calls() -> None:
     source, lease = leased(8.0)
     lease.started(8.0)
-    send(source, lease, lease.request(PROBE, 5.0), PROBE)
-    assert lease.delay(PROBE, 5.0) == PROBE
+    send(source, lease, lease.request(RETRY_SECONDS, 5.0), RETRY_SECONDS)
+    assert lease.delay(RETRY_SECONDS, 5.0) == RETRY_SECONDS
     lease.corrected(8.0, 1.0)
-    assert lease.delay(PROBE, 5.0) == 0.0 or lease.request(2 * PROBE, 5.0) is not None
+    assert lease.delay(RETRY_SECONDS, 5.0) == 0.0 or lease.request(2 * RETRY_SECONDS, 5.0) is not None
 
 
 @pytest.mark.parametrize("actual", [0.0, 3.0])

@@ -12,7 +12,7 @@ import pytest
 
 from udfs import ClusterBudget
 from udfs._limits.budgets import BudgetRequest
-from udfs._limits.cluster_limits import Leased, ServerAddress
+from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._limits.signed_lines import MAX_BYTES
 
 
@@ -66,18 +66,18 @@ def test_it_pickles_with_its_name() -> None:
 def test_tasks_whose_weights_differ_share_a_lease() -> None:
     """Each task unpickles a function of its own."""
     address = ServerAddress("host", 1, "secret")
-    one, two = (Leased(ClusterBudget(5.0, weight=lambda _: 1, name="a"), address) for _ in range(2))
+    one, two = (LeasedLimit(ClusterBudget(5.0, weight=lambda _: 1, name="a"), address) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
 
 
 def test_a_password_is_not_shown() -> None:
     given = ClusterBudget(5.0, by="redis://user:hidden@host/0", name="a")
-    assert "hidden" not in repr(given) + Leased(given).source + repr(Leased(given))
+    assert "hidden" not in repr(given) + LeasedLimit(given).source + repr(LeasedLimit(given))
 
 
 def test_the_advice_names_the_budget() -> None:
-    leased = Leased(ClusterBudget(5.0), ServerAddress("host", 7077, "hidden"))
+    leased = LeasedLimit(ClusterBudget(5.0), ServerAddress("host", 7077, "hidden"))
     assert "ClusterBudget(..., port=) the port" in leased.advice
 
 

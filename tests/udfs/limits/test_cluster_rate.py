@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from udfs import ClusterRate
-from udfs._limits.cluster_limits import Leased, ServerAddress, as_cluster_rates
+from udfs._limits.cluster_limits import LeasedLimit, ServerAddress, as_cluster_rates
 from udfs._limits.signed_lines import MAX_BYTES
 from udfs._limits.tokens import Request
 
@@ -139,10 +139,10 @@ def test_a_rate_may_wait_for_ever() -> None:
     ],
 )
 def test_a_redis_is_named_without_its_password(by: str, source: str) -> None:
-    assert Leased(ClusterRate(7, by=by)).source == source
+    assert LeasedLimit(ClusterRate(7, by=by)).source == source
 
 
 def test_the_source_on_the_driver_is_named_by_its_address() -> None:
-    rate = Leased(ClusterRate(7, by="lease"), ServerAddress("host", 7077, "hidden"))
+    rate = LeasedLimit(ClusterRate(7, by="lease"), ServerAddress("host", 7077, "hidden"))
     assert rate.source == "the driver at host:7077"
     assert "hidden" not in repr(rate)

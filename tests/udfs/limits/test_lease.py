@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from benchmarks.resilience._counting import between, most_in_a_second
 from tests.udfs.limits.leasing import Clock, Outage, Simulation
-from udfs._limits.lease import AWAY_AFTER, MAX_UNCERTAINTY, STALE, ClockOffset, RateLease
-from udfs._limits.tokens import HORIZON, LATENESS, Grant, Request, TokenSource, pace_of
+from udfs._limits.lease import AWAY_SECONDS, MAX_UNCERTAINTY_SECONDS, STALE_SECONDS, ClockOffset, RateLease
+from udfs._limits.tokens import HORIZON_SECONDS, LATENESS_SECONDS, Grant, Request, TokenSource, pace_of
 
 DRIFT = 5e-4
 
@@ -47,7 +47,7 @@ def test_no_second_has_more_calls_than_the_rate(simulation: Simulation) -> None:
 @given(rate=st.integers(1, 300) | st.floats(1.0, 300.0), late=st.integers(1, 300), modulus=st.integers(1, 3))
 def test_tokens_that_are_used_late_leave_the_rate_as_it_is(rate: float, late: int, modulus: int) -> None:
     """Even if some calls take 4 ms longer to reach the service than others."""
-    longest = LATENESS + 0.004
+    longest = LATENESS_SECONDS + 0.004
     is_late = [number < late and number % modulus == 0 for number in range(600)]
     starts = [number / pace_of(rate) + longest * each for number, each in enumerate(is_late)]
     assert most_in_a_second(sorted(starts)) <= rate
@@ -92,14 +92,14 @@ def test_lost_messages_stop_only_the_process_that_waits_for_them() -> None:
 @pytest.mark.parametrize("hangs", [False, True])
 def test_calls_wait_while_the_source_is_away_and_continue_soon_after(hangs: bool, forgets: bool) -> None:
     starts = Simulation(500, 16, outages=[Outage(5.0, 20.0, forgets, hangs)]).run(40.0)
-    assert between(starts, 5.0 + HORIZON + LATENESS, 25.0) == 0
+    assert between(starts, 5.0 + HORIZON_SECONDS + LATENESS_SECONDS, 25.0) == 0
     assert between(starts, 28.0, 38.0) >= 0.95 * 500 * 10
     assert most_in_a_second(starts) <= 500
 
 
 def test_a_source_that_forgets_costs_no_more_than_its_horizon() -> None:
     starts = Simulation(100, 4, outages=[Outage(5.0, 0.0, forgets=True)]).run(15.0)
-    assert between(starts, 1.0, 15.0) >= 0.95 * 100 * (14.0 - 2 * HORIZON)
+    assert between(starts, 1.0, 15.0) >= 0.95 * 100 * (14.0 - 2 * HORIZON_SECONDS)
 
 
 def request(count: int, name: str = "name", rate: float = 100.0) -> Request:
@@ -112,13 +112,13 @@ def test_tokens_are_evenly_spaced_and_granted_only_a_little_ahead() -> None:
     assert [each.count for each in granted] == [20, 10, 0, 0]
     assert granted[1].start == pytest.approx(7.0 + 20 / pace_of(100))
     last = granted[1].start + 9 / pace_of(100)
-    assert last <= 7.0 + HORIZON
+    assert last <= 7.0 + HORIZON_SECONDS
 
 
 def test_a_new_source_grants_nothing_for_the_time_of_the_tokens_that_another_one_may_have_granted() -> None:
     source = TokenSource("a", began=7.0)
-    assert source.grant(7.0, request(5)) == Grant("a", 7.0, 7.0 + HORIZON + 1 / pace_of(100), 0)
-    assert source.grant(7.1, request(5)).start == pytest.approx(7.0 + HORIZON + 1 / pace_of(100))
+    assert source.grant(7.0, request(5)) == Grant("a", 7.0, 7.0 + HORIZON_SECONDS + 1 / pace_of(100), 0)
+    assert source.grant(7.1, request(5)).start == pytest.approx(7.0 + HORIZON_SECONDS + 1 / pace_of(100))
 
 
 def test_each_name_has_a_limit_of_its_own() -> None:
@@ -147,7 +147,7 @@ def test_a_token_is_used_only_when_its_instant_is_certainly_past_and_not_long_pa
     lease.granted(Grant("a", now=7.0, start=7.1, count=1), sent=50.0, received=50.004)
     assert lease.delay(50.05) == pytest.approx(0.054)
     assert lease.delay(50.104) == 0.0
-    assert lease.delay(50.0 + 0.1 + LATENESS + 0.001) > 0.0
+    assert lease.delay(50.0 + 0.1 + LATENESS_SECONDS + 0.001) > 0.0
 
 
 def test_another_request_is_sent_when_half_of_the_tokens_are_used() -> None:
@@ -171,18 +171,18 @@ def test_tokens_of_an_earlier_epoch_are_not_used() -> None:
     lease.granted(Grant("b", now=7.025, start=7.3, count=1), sent=0.02, received=0.03)
     assert lease.delay(0.03) == pytest.approx(0.275)
     assert lease.delay(0.319) == 0.0
-    assert lease.delay(7.3 - 7.005 + LATENESS + 0.001) > 0.0
+    assert lease.delay(7.3 - 7.005 + LATENESS_SECONDS + 0.001) > 0.0
 
 
 def test_a_source_whose_answers_are_slow_is_away_and_the_reason_says_so() -> None:
     lease = RateLease("name", 100)
-    now, slow = 0.0, MAX_UNCERTAINTY + 0.01
+    now, slow = 0.0, MAX_UNCERTAINTY_SECONDS + 0.01
     while not lease.is_away(now):
         if lease.request(now) is not None:
             lease.granted(Grant("a", now + 7.0, now + 7.0, 20), sent=now, received=now + slow)
         assert lease.delay(now) > 0
         now += 0.05
-    assert now == pytest.approx(AWAY_AFTER, abs=0.06)
+    assert now == pytest.approx(AWAY_SECONDS, abs=0.06)
     assert lease.outage is not None
     assert lease.outage.reason == "its answers take 30 ms, and at most 20 ms are allowed"
 
@@ -192,11 +192,11 @@ def test_a_source_is_not_away_because_nobody_has_sent_a_request_for_long() -> No
     lease.request(0.0)
     lease.failed(0.0, 0.1, "refused")
     assert lease.is_away(2.0)
-    lease.request(0.2 + STALE)
-    assert not lease.is_away(0.2 + STALE)
-    lease.failed(0.2 + STALE, 0.3 + STALE, "refused")
+    lease.request(0.2 + STALE_SECONDS)
+    assert not lease.is_away(0.2 + STALE_SECONDS)
+    lease.failed(0.2 + STALE_SECONDS, 0.3 + STALE_SECONDS, "refused")
     assert lease.outage is not None
-    assert lease.outage.since == 0.2 + STALE
+    assert lease.outage.since == 0.2 + STALE_SECONDS
 
 
 @given(

@@ -12,9 +12,9 @@ from trio.testing import MockClock
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
 from udfs import ClusterBudget, ClusterLimitError
-from udfs._limits.budgets import DEAD_AFTER, BudgetGrant, BudgetRequest, BudgetSource
-from udfs._limits.cluster_gates import ClusterLease, LeaseOfProcess
-from udfs._limits.cluster_limits import Leased, ServerAddress
+from udfs._limits.budgets import DEAD_SECONDS, BudgetGrant, BudgetRequest, BudgetSource
+from udfs._limits.cluster_gates import ClusterLease, LeaseClient
+from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._limits.sources import GrantRefusedError
 from udfs._limits.tokens import Refusal
 
@@ -57,8 +57,8 @@ def process(
 ) -> Any:
     """The gate of a task in a process of its own, and its lease."""
     budget = ClusterBudget(amount, weight=None if weight is None else lambda _: weight, name=name, give_up=give_up)
-    leased = Leased(budget, ServerAddress("driver", 7077, "secret"))
-    lease = LeaseOfProcess(leased, source)
+    leased = LeasedLimit(budget, ServerAddress("driver", 7077, "secret"))
+    lease = LeaseClient(leased, source)
     gate = ClusterLease(lease, leased)
     gate.name = None  # two processes in one Trio run
     return gate, lease
@@ -141,7 +141,7 @@ async def test_what_a_process_that_was_killed_had_leased_is_spent(autojump_clock
     began = trio.current_time()
     await run.of(process(source, 10.0, weight=5.0)[0], 1)
     assert [type(error) for error in run.errors] == [BudgetError]
-    assert trio.current_time() - began >= DEAD_AFTER
+    assert trio.current_time() - began >= DEAD_SECONDS
 
 
 async def test_a_task_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:

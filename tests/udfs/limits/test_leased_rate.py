@@ -19,11 +19,11 @@ from udfs._limits.cluster_gates import (
     MAX_LEASES,
     ClusterLease,
     ClusterShare,
-    LeaseOfProcess,
+    LeaseClient,
     gate_of,
 )
-from udfs._limits.cluster_limits import Leased, ServerAddress, TaskShare
-from udfs._limits.lease import PROBE, STALE, TIMEOUT, RateLease
+from udfs._limits.cluster_limits import LeasedLimit, ServerAddress, TaskShare
+from udfs._limits.lease import GRANT_SECONDS, RETRY_SECONDS, STALE_SECONDS, RateLease
 from udfs._limits.redis_source import RedisSource
 
 
@@ -99,7 +99,7 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     began = trio.current_time()
     with pytest.raises(ClusterLimitError) as caught:
         await run(gates, 50, [])
-    assert 20.0 <= trio.current_time() - began <= 20.0 + 5.0 + PROBE
+    assert 20.0 <= trio.current_time() - began <= 20.0 + 5.0 + RETRY_SECONDS
     message = str(caught.value)
     assert message.startswith("the driver at driver:7077, which is the source of ClusterRate(100, by='lease'")
     assert "give_up=20. The last attempt failed with" in message
@@ -116,7 +116,7 @@ async def test_a_later_task_fails_after_one_more_attempt(autojump_clock: MockClo
     began = trio.current_time()
     with pytest.raises(ClusterLimitError):
         await run(of_another_task(gates), 1, [])
-    assert 0 < trio.current_time() - began <= 2 * PROBE
+    assert 0 < trio.current_time() - began <= 2 * RETRY_SECONDS
     source.respond = trio.lowlevel.checkpoint
     starts: list[float] = []
     await run(of_another_task(gates), 20, starts)
@@ -133,7 +133,7 @@ async def test_time_without_calls_does_not_count_towards_give_up(autojump_clock:
     (gates,) = leases(source, 100, 1, give_up=20.0)
     with trio.move_on_after(2.0):
         await run(gates, 1, [])
-    await trio.sleep(STALE + 100.0)
+    await trio.sleep(STALE_SECONDS + 100.0)
     began = trio.current_time()
     with pytest.raises(ClusterLimitError, match="has granted no call for 20 s"):
         await run(gates, 1, [])
@@ -159,7 +159,7 @@ async def test_one_answer_that_is_lost_is_not_an_outage(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lose_one)
             nursery.start_soon(run, gates, 300, starts)
-    assert max(later - start for start, later in pairwise(starts)) >= TIMEOUT / 2
+    assert max(later - start for start, later in pairwise(starts)) >= GRANT_SECONDS / 2
     assert most_in_a_second(starts) <= 100
     assert not caplog.messages
 
@@ -198,11 +198,11 @@ async def test_an_operator_that_ends_while_a_request_is_sent_leaves_nothing_behi
     assert len(starts) == 10
 
 
-def leased(name: str) -> Leased:
-    return Leased(ClusterRate(10, by="lease", name=name), ServerAddress("127.0.0.1", 1, "secret"))
+def leased(name: str) -> LeasedLimit:
+    return LeasedLimit(ClusterRate(10, by="lease", name=name), ServerAddress("127.0.0.1", 1, "secret"))
 
 
-def lease_of(gate: Gate) -> LeaseOfProcess:
+def lease_of(gate: Gate) -> LeaseClient:
     assert isinstance(gate, ClusterLease)
     return gate._lease
 
@@ -219,7 +219,7 @@ def test_a_process_keeps_the_leases_that_were_used_last() -> None:
 
 
 @pytest.mark.parametrize("rate", [TaskShare(7), TaskShare(7, len, "tokens"), leased("a")])
-def test_the_driver_knows_the_label_of_the_gate(rate: TaskShare | Leased) -> None:
+def test_the_driver_knows_the_label_of_the_gate(rate: TaskShare | LeasedLimit) -> None:
     """It makes columns for it, and does not import it."""
     assert gate_of(rate).label == rate.gates[0]
 
@@ -233,8 +233,8 @@ def test_each_task_has_a_share_of_its_own() -> None:
 
 @pytest.mark.parametrize("url", ["redis://:hidden@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password=hidden"])
 async def test_an_error_shows_the_address_of_a_redis_without_its_password(url: str) -> None:
-    rate = Leased(ClusterRate(10, by=url, name="weather", give_up=0.5))
-    lease = LeaseOfProcess(rate, RedisSource(url))
+    rate = LeasedLimit(ClusterRate(10, by=url, name="weather", give_up=0.5))
+    lease = LeaseClient(rate, RedisSource(url))
     with pytest.raises(ClusterLimitError, match=r"the Redis at redis://(\*\*\*@)?127\.0\.0\.1:1/0, which is") as caught:
         await run([ClusterLease(lease, rate)], 1, [])
     assert "hidden" not in str(caught.value)

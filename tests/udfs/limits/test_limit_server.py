@@ -25,7 +25,7 @@ from udfs._limits.cluster_limits import ServerAddress
 from udfs._limits.limit_server import MAX_STRANGERS, MAX_UNNAMED, LimitServer
 from udfs._limits.signed_lines import SignedLines, UnsignedError
 from udfs._limits.sources import DriverSource, GrantRefusedError
-from udfs._limits.tokens import HORIZON, Request, pace_of
+from udfs._limits.tokens import HORIZON_SECONDS, Request, pace_of
 
 HOST = "127.0.0.1"
 REQUEST = Request("weather", 1000, 5, lead=0.0)
@@ -62,7 +62,7 @@ async def test_clients_of_one_name_get_different_tokens(server: LimitServer) -> 
         ]
     assert first.epoch == second.epoch == named.epoch
     assert second.start >= first.start + first.count / pace_of(1000)
-    assert named.start <= named.now + HORIZON + 1 / pace_of(10)
+    assert named.start <= named.now + HORIZON_SECONDS + 1 / pace_of(10)
 
 
 async def test_a_client_without_the_secret_gets_nothing(server: LimitServer) -> None:
@@ -241,7 +241,7 @@ async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(s
     finally:
         await client.aclose()
     assert after.epoch != before.epoch
-    assert after.start >= server._source._began + HORIZON + 1 / pace_of(10)
+    assert after.start >= server._source._began + HORIZON_SECONDS + 1 / pace_of(10)
 
 
 def test_a_server_ends_with_its_application() -> None:
@@ -368,7 +368,7 @@ async def test_a_file_that_is_locked_delays_only_its_own_budgets(
 
 def test_budgets_of_queries_that_are_gone_are_forgotten(server: LimitServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each micro-batch builds one. Those that a user holds, and named ones, are kept."""
-    monkeypatch.setattr(limit_server, "FORGOTTEN", -1.0)  # the time has always passed
+    monkeypatch.setattr(limit_server, "FORGOTTEN_SECONDS", -1.0)  # the time has always passed
     held = ClusterBudget(10.0)
     for budget in (held, BOOKS, ClusterBudget(10.0, name="maps")):
         server.add(budget)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from udfs import ClusterBudget, ClusterRate
-from udfs._limits.cluster_limits import Leased, TaskShare
+from udfs._limits.cluster_limits import LeasedLimit, TaskShare
 from udfs._limits.limit_server import MAX_NAMES
 from udfs._plan import limits
 from udfs._plan.limits import limits_for_tasks
@@ -62,7 +62,7 @@ def test_an_unknown_number_of_tasks_is_reported_with_the_settings_to_change() ->
 def test_a_lease_needs_no_number_of_tasks(by: str) -> None:
     given = ClusterRate(0.5, by=by)
     (leased,) = pickle.loads(pickle.dumps(limits_for_tasks(given, None, Session("yarn", "a"))))
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedLimit)
     assert leased.limit == given
 
 
@@ -88,7 +88,7 @@ def test_a_url_that_cannot_be_read_is_refused_and_not_shown() -> None:
 
 def lease(session: Session, **arguments: Any) -> Any:
     (leased,) = limits_for_tasks(ClusterRate(**{"rate": 40, "by": "lease", **arguments}), None, session)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedLimit)
     return leased.driver
 
 
@@ -133,9 +133,9 @@ def test_the_servers_that_are_over_and_the_names_of_old_rates_are_forgotten() ->
     assert len(limits._servers["b"]._rates) == MAX_NAMES
 
 
-def budget(session: Session, amount: float = 50.0, **arguments: Any) -> Leased:
+def budget(session: Session, amount: float = 50.0, **arguments: Any) -> LeasedLimit:
     (leased,) = limits_for_tasks(None, ClusterBudget(amount, name="books", **arguments), session)
-    assert isinstance(leased, Leased)
+    assert isinstance(leased, LeasedLimit)
     return leased
 
 
