@@ -48,7 +48,7 @@ class Freshness:
 
     @classmethod
     def at(cls, now: float, max_age: float, remember_failures_for: float) -> Self:
-        """The instants since when answers and failures are fresh at this time."""
+        """The cut-off times for answers and failures."""
         return cls(now - max_age, now - remember_failures_for if remember_failures_for else math.inf)
 
 

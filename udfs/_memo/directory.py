@@ -245,8 +245,8 @@ class Directory:
     def older(self, prefix: str, seconds: float) -> list[str]:
         """The names with this prefix that were last written more than these seconds ago, the oldest first.
 
-        Compares times of the file system's own clock with each other, because that of this machine may differ. Where a
-        file system tells no times, no file is old.
+        Compares times of the file system's own clock, since this machine's clock may differ. Without modification
+        times, no file counts as old.
         """
         times = {name: _written(info) for name, info in self._infos().items() if name.startswith(prefix)}
         now = self._now() if times else math.nan
@@ -390,5 +390,5 @@ def _files(infos: dict[str, Any]) -> dict[str, File]:
 
 
 def _written(info: Any) -> float:
-    """When a file was last written, in seconds on its file system's clock; NaN if the file system does not tell."""
+    """When a file was last written, in seconds on its file system's clock; NaN without a modification time."""
     return math.nan if info.mtime is None else float(info.mtime.timestamp())

@@ -4,13 +4,13 @@ Log: the magic bytes `udfslog1`, then frames. A frame is a head of 32 bytes and 
 
      0  salt       8 bytes, random, the same in each frame of a file
      8  length     8 bytes, the length of the payload, a multiple of 8
-    16  synced     8 bytes: so many bytes of the file were on the disk before this frame was written
+    16  synced     8 bytes, the number of bytes known to be on the disk when this frame was written
     24  checksum   4 bytes, CRC32 of the payload
     28  checksum   4 bytes, CRC32 of the 28 bytes before it, started with the position of the frame in the file
 
 The first payload is an Arrow schema, the others are record batches. A payload of length 0 only reports what is on the
 disk. A log gets its name when its schema and its first answers are on the disk. The salt and the position identify a
-frame, so neither the content of an answer nor an old block of the disk can be taken for one.
+frame, so neither the content of an answer nor an old block of the disk can be mistaken for one.
 
 A log ends at its first frame that is not intact. If a later frame reports that these bytes were on the disk, the log is
 damaged. Otherwise its process was killed while it wrote them, or the machine crashed: they are skipped.

@@ -188,7 +188,7 @@ class _Log:
         return self._end >= limit or time.monotonic() - self._opened >= LOG_SECONDS
 
     def is_removed(self) -> bool:
-        """Whether a merge took it for the log of a killed task, as after an hour in which this process did not run."""
+        """Whether a merge has removed it: a log untouched for an hour counts as left by a killed task."""
         return self._descriptor >= 0 and os.fstat(self._descriptor).st_nlink == 0
 
     def file(self) -> File:
@@ -214,7 +214,7 @@ class _Log:
         return end
 
     def mark(self, synced: int) -> None:
-        """Record that so many bytes are on the disk: in the next frame or, if there is none yet, in an empty one."""
+        """Record how many bytes are on the disk: in the next frame, or in an empty frame if none follows yet."""
         self._synced = synced
         self.has_new = self._end > synced
         if not self.has_new and self._descriptor >= 0:

@@ -76,8 +76,8 @@ class Memo:
     A query that is killed and started again pays for the calls that were in flight and, on an object store, for answers
     of the last `write_every` seconds. A failure is not remembered, nor is a result of `on_timeout`.
 
-    One function has one memo; all of its queries may use it at the same time. Two that miss the same key at once both
-    call.
+    One function has one memo; all of its queries may use it at the same time. If two queries miss a key at the same
+    time, both call.
 
     Args:
         path: A directory that the driver and all workers see: a local path, or a URI that Arrow (`s3://`, `gs://`,

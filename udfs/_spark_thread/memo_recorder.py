@@ -36,7 +36,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Call:
-    """A key that is called.
+    """A call in flight: its key, and the rows that wait for it.
 
     Attributes:
         bucket: The bucket of the key.
