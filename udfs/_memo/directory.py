@@ -19,7 +19,7 @@ from .answers import compute, contents_of, has_grown, kind_of, new_fields, widen
 from .format import DamagedError, LogFile, ParquetFile, parquet
 from .location import file_system
 
-__all__ = ["LOG", "Directory", "File", "MemoError", "OpenFile"]
+__all__ = ["LOG", "PASS_BYTES", "Directory", "File", "MemoError", "OpenFile"]
 
 _NAME: Final = re.compile(
     r"(_log|answers)-([0-9a-f]{16})-(\d{1,3})\.(\d{1,3})\.([1-9]\d{0,2})-[0-9a-f]{32}(?:-([0-9a-f]{8})\.parquet)?"
@@ -35,6 +35,9 @@ _UNFINISHED_SECONDS: Final = 86_400.0
 
 # Seconds for which a file that was replaced remains, for engines that have listed it.
 _REPLACED_SECONDS: Final = 600.0
+
+# About the size of the files, or of the parts of files, that are read at a time.
+PASS_BYTES: Final = 32 * 2**20
 
 # By the name of what differs between two memos.
 _REMEDIES: Final = {
@@ -284,8 +287,9 @@ class Directory:
         elif has_grown(self.schema, schema):
             names = new_fields(self.schema.field("answer").type, schema.field("answer").type)
             raise MemoError(
-                f"the answers of the memo {self.shown_path} have more fields than this query: add {', '.join(names or [])} "
-                "to its schema, with the types that the memo has, and drop the new columns afterwards"
+                f"the answers of the memo {self.shown_path} have more fields than this query: add "
+                f"{', '.join(names or [])} to its schema, with the types that the memo has, and drop the new columns "
+                "afterwards"
             )
         else:
             raise MemoError(self._mismatch(contents_of(schema)))

@@ -11,18 +11,16 @@ from typing import Final
 import pyarrow as pa
 
 from .answers import ALWAYS, BUCKETS, Freshness, latest
-from .directory import LOG, Directory, File, MemoError
+from .directory import LOG, PASS_BYTES, Directory, File, MemoError
 
 __all__ = ["compact", "merge", "rewrite"]
 
 # More small files than this are merged, at most `MAX_MERGED` at a time.
 MAX_SMALL_FILES: Final = 100
 MAX_MERGED: Final = 1_000
-SMALL_BYTES: Final = 8 * 2**20
-
-# About the size of the files that are read at a time, and of those that are written. Several times `SMALL_BYTES`, so
-# that a merge never writes as many small files as it has read.
-PASS_BYTES: Final = 32 * 2**20
+SMALL_BYTES: Final = (
+    8 * 2**20
+)  # a fraction of `PASS_BYTES`, so that a merge never writes as many small files as it reads
 
 # A log that nobody has written for this long was left by a process that was killed. A task ends its log much earlier.
 KILLED_SECONDS: Final = 3_600.0

@@ -9,8 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from .answers import BUCKETS, compute
-from .directory import Directory, File, MemoError, OpenFile
-from .merge import PASS_BYTES
+from .directory import PASS_BYTES, Directory, File, MemoError, OpenFile
 
 __all__ = ["Reader"]
 

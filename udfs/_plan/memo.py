@@ -374,8 +374,8 @@ def _check_complete(directory: Directory) -> None:
     directory.files()
     if lacking := directory.missing_fields:
         raise MemoError(
-            f"answers of the memo {directory.shown_path} lack {', '.join(lacking)}, which is null for their rows: leave NOT "
-            "NULL out of the schema"
+            f"answers of the memo {directory.shown_path} lack {', '.join(lacking)}, which is null for their rows: "
+            "leave NOT NULL out of the schema"
         )
 
 

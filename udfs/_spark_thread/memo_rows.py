@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from .._memo.answers import BUCKETS, Freshness, compute, contents_of, latest, widened
-from .._memo.directory import Directory
+from .._memo.directory import PASS_BYTES, Directory
 from .._memo.keys import key_of
-from .._memo.merge import PASS_BYTES, merge
+from .._memo.merge import merge
 from .._memo.reader import Reader
 from .._memo.writer import Writer
 from .._sent.column_types import arrow_type, extra_columns
