@@ -18,9 +18,8 @@ __all__ = ["compact", "merge", "rewrite"]
 # More small files than this are merged, at most `MAX_MERGED` at a time.
 MAX_SMALL_FILES: Final = 100
 MAX_MERGED: Final = 1_000
-SMALL_BYTES: Final = (
-    8 * 2**20
-)  # a fraction of `PASS_BYTES`, so that a merge never writes as many small files as it reads
+# A fraction of `PASS_BYTES`, so that a merge never writes as many small files as it has read.
+SMALL_BYTES: Final = 8 * 2**20
 
 # A log that nobody has written for this long was left by a process that was killed. A task ends its log much earlier.
 KILLED_SECONDS: Final = 3_600.0

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from .._memo.answers import BUCKETS, Freshness, compute, contents_of, latest, widened
-from .._memo.directory import PASS_BYTES, Directory
+from .._memo.directory import PASS_BYTES, Directory, MemoError
 from .._memo.keys import key_of
 from .._memo.merge import merge
 from .._memo.reader import Reader
@@ -364,13 +364,39 @@ def _sizes(hits: _Hits, *, has_lists: bool) -> list[int]:
 
 
 def _values(table: pa.Table, answer_type: pa.DataType) -> pa.Array:
-    """The answers as an array."""
+    """The answers as an array.
+
+    Raises:
+        MemoError: One is null in a field that the type declares NOT NULL.
+    """
     values = table.column("answer").combine_chunks()
     values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
+    if values.type != answer_type and (name := _required_null(values, answer_type)) is not None:
+        raise MemoError(
+            f"an answer of the memo is null in {name}, which the schema declares NOT NULL: leave NOT NULL out of it"
+        )
     try:
         return values.cast(answer_type)
     except pa.ArrowTypeError:  # old versions of Arrow do not cast to types in which a field is NOT NULL
         return values.view(answer_type)
+
+
+def _required_null(values: pa.Array, kind: pa.DataType) -> str | None:
+    """The name of a field that is null in some value, although the type does not allow it; None if there is none."""
+    if pa.types.is_list(kind):
+        items = values.flatten()
+        if items.null_count and not kind.value_field.nullable:
+            return "an element"
+        return _required_null(items, kind.value_type)
+    if pa.types.is_struct(kind):
+        present = values.drop_null()
+        for number, field in enumerate(kind):
+            inner = present.field(number)
+            if inner.null_count and not field.nullable:
+                return str(field.name)
+            if (name := _required_null(inner, field.type)) is not None:
+                return name
+    return None
 
 
 def _remembered(error: dict[str, Any]) -> Exception:

@@ -501,6 +501,23 @@ def test_the_batches_of_a_stream_read_a_small_memo_once(
     assert len(groups) == 1
 
 
+@pytest.mark.parametrize("answer", [{"a": 1, "b": None}, [{"a": 1, "b": None}]], ids=["struct", "list"])
+def test_a_null_where_the_schema_says_not_null_is_refused(run: Any, batch: Any, answer: Any) -> None:
+    async def nested(n: int) -> dict[str, Any]:
+        return {"temp": answer}
+
+    async def never(n: int) -> Any:
+        raise AssertionError(n)
+
+    def schema(*, is_nullable: bool) -> T.StructType:
+        inner = T.StructType().add("a", "long").add("b", "long", is_nullable)
+        return T.StructType().add("temp", T.ArrayType(inner) if isinstance(answer, list) else inner)
+
+    run(nested, batch(1), added=schema(is_nullable=True))
+    with pytest.raises(MemoError, match="is null in b, which the schema declares NOT NULL: leave NOT NULL out"):
+        run(never, batch(1), added=schema(is_nullable=False))
+
+
 def test_a_memo_that_the_worker_does_not_see_is_refused(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
     with pytest.raises(MemoError, match=r"this worker does not see the memo .*/elsewhere, .* use a path on storage"):
         run(halve, batch(1), memo=Memo(str(tmp_path / "elsewhere")), claims=False)
@@ -525,5 +542,6 @@ def test_the_answers_of_all_calls_are_recorded_while_the_consumer_stalls(
         settled()
         called = list(halve.calls)
         assert len(called) == 40
+        wait_until(lambda: known_to(Path(made._directory.path)) == sorted(called), "answers are not in the memo")
         assert len(run(halve, batch(*called), claims=False)) == 40
         assert halve.calls == called
