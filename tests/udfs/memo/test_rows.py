@@ -373,6 +373,12 @@ def test_the_answers_of_a_bucket_are_dropped_when_the_next_begins(run: Any, batc
     assert sorted(halve.calls) == [0, 1, 2, 3, 4]
 
 
+def test_an_answer_of_the_task_counts_until_its_bucket_is_over(run: Any, batch: Any, halve: Any) -> None:
+    rows = run(halve, batch(0), batch(0, 1), batch(1, 2), in_buckets=True, capacity=1, buffer=1)
+    assert by_number(rows) == [(0, 0.0), (0, 0.0), (1, 0.5), (1, 0.5), (2, 1.0)]
+    assert halve.calls == [0, 1, 2]
+
+
 def test_rows_that_are_known_do_not_wait_for_calls_of_their_batch(conversion: Any, batch: Any, halve: Any) -> None:
     list(conversion(halve).run(iter([batch(1, 2)])))
 
