@@ -22,7 +22,7 @@ from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio, transient
-from ._function import awaitable_from, checked_awaitable
+from ._function import awaitable_from, checked_awaitable, name_of
 from ._gates import Gates
 from ._tasks import awaited, interruptible
 
@@ -54,6 +54,7 @@ class Invoker:
     def __init__(self, function: Any, options: Options, ledger: Ledger, gates: Gates | None) -> None:
         self._options = options
         self._ledger = ledger
+        self._name = name_of(function)
         # Not `or`: a handler with a `__len__` may be false
         self._on_timeout: OnTimeout | None = (
             _timeout_method(function) if options.on_timeout is None else options.on_timeout
@@ -64,7 +65,11 @@ class Invoker:
 
     def _call(self, function: Any, gates: Gates | None) -> Call:
         """One attempt. Each layer is a function around a function, and exists only if an option needs it."""
-        call = _once(function.invoke) if self._options.group is None else _grouped(function.invoke, self._ledger)
+        call = (
+            _once(function.invoke)
+            if self._options.group is None
+            else _grouped(function.invoke, self._ledger, self.check_result)
+        )
         if gates is not None and gates.is_weighted:
             call = _settled(call, gates)
         retry = self._options.retry
@@ -88,6 +93,15 @@ class Invoker:
         self._ledger.deny_retry()
         if error is not None:
             add_note(error, "it was not retried: the operator's retry budget is used up")
+
+    def check_result(self, result: Any) -> None:
+        """Check that the result of a record is not a coroutine, which nothing would await.
+
+        Raises:
+            NotAsyncError: It is one. The message names the missing `await`.
+        """
+        if type(result) is CoroutineType:
+            raise NotAsyncError.for_coroutine(self._name, result)
 
     def end(self, entry: Entry, error: Exception | None) -> None:
         """Record that an element has failed with `error`, or timed out if that is None."""
@@ -170,6 +184,8 @@ class Invoker:
     async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         with _Limit(self._options.timeout) as limit:
             result = await awaited(handler, *arguments)
+            if type(result) is CoroutineType:
+                raise NotAsyncError.for_coroutine(name, result)
             return (result,) if self.flatten is None else self.flatten(result)
         raise self._timeout_error(entry, f"{name} gave no result") from limit.cause
 
@@ -216,14 +232,18 @@ def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     return call
 
 
-def _grouped(invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger) -> Call:
+def _grouped(
+    invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger, check_result: Callable[[Any], None]
+) -> Call:
     """A call for the records of a group, with a list of its own. Its result has been checked."""
 
     async def call(group: Entry) -> Sequence[Any]:
         for entry in (group, *group.records):
             entry.attempts += 1
         ledger.count_group(group)
-        return _as_many(await awaitable_from(invoke, list(group.value)), len(group.records))
+        results = await awaitable_from(invoke, list(group.value))
+        check_result(results)
+        return _as_many(results, len(group.records))
 
     return call
 

@@ -2,7 +2,7 @@
 
 ElementTimeoutError (trio.TooSlowError)   an invocation exceeded its timeout
 AttemptTimeoutError (trio.TooSlowError)   an attempt exceeded the retry strategy's attempt_timeout
-NotAsyncError (TypeError)                 the function is not async; the message explains how to adapt it
+NotAsyncError (TypeError)                 the function is not async, or an `await` is missing in it
 
 An exception of user code comes out as itself: copied if several elements share it, and without a group around a single
 one. `transient` decides whether a retry may avoid it, and `outcome_of` returns the outcome of its call, for gates.
@@ -14,7 +14,8 @@ import errno
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from inspect import isasyncgen
+from inspect import CORO_CREATED, getcoroutinestate, isasyncgen
+from types import CoroutineType
 from typing import Any
 
 import trio
@@ -43,7 +44,12 @@ __all__ = [
 ]
 
 # What asyncio, and Trio, say if an asyncio function runs on Trio
-ON_TRIO = ("no running event loop", "There is no current event loop", "trio.run received unrecognized yield message")
+ON_TRIO = (
+    "no running event loop",
+    "There is no current event loop",
+    "trio.run received unrecognized yield message",
+    "'NoneType' object has no attribute 'create_future'",  # a lock, a semaphore, an event or a queue that has to wait
+)
 
 _ERROR_STATUSES = range(400, 600)
 _TRANSIENT_STATUSES = frozenset({408, 429, *range(500, 600)})
@@ -157,18 +163,33 @@ class AttemptTimeoutError(_TimeoutError):
 
 
 class NotAsyncError(TypeError):
-    """A call of the function returned something that cannot be awaited."""
+    """A call of the function returned something that cannot be awaited, or its result is a coroutine.
+
+    It ends the run whatever `on_error` is, and is never retried: the mistake is in the code.
+    """
 
     @classmethod
-    def for_result(cls, function: object, result: object) -> NotAsyncError:
-        """The error for a function whose call returned `result` instead of an awaitable."""
+    def for_coroutine(cls, name: str, result: CoroutineType[Any, Any, Any]) -> NotAsyncError:
+        """The error for a function of this name whose result is a coroutine. The coroutine is closed."""
+        if getcoroutinestate(result) == CORO_CREATED:
+            result.close()  # Python would warn that it was never awaited
+        return cls(f"{name} returned a coroutine: write `return await {result.__name__}(...)`")
+
+    @classmethod
+    def for_result(cls, function: object, result: object, *, shows_value: bool = True) -> NotAsyncError:
+        """The error for a function whose call returned `result` instead of an awaitable.
+
+        Args:
+            shows_value: False leaves the result out of the message, which has its type only.
+        """
         if isasyncgen(result):
             return cls(
                 f"the function must return its result, but {describe(function)} is an async generator, because it "
                 "contains `yield`. Return a list instead; with flatten=True each item becomes an output"
             )
+        returned = describe(result) if shows_value else f"a result of the type {type(result).__name__}"
         return cls(
-            f"the function must be async, but {describe(function)} returned {describe(result)}, which cannot be "
+            f"the function must be async, but {describe(function)} returned {returned}, which cannot be "
             "awaited. Declare it with `async def`, or run a blocking function in threads with "
             "`trio_asyncio_io.adapters.in_thread(function)`"
         )
@@ -176,7 +197,7 @@ class NotAsyncError(TypeError):
 
 def needs_asyncio(error: Exception) -> bool:
     """Whether a function failed because it uses asyncio, whose loop does not run."""
-    return isinstance(error, RuntimeError | TypeError) and text_of(error).startswith(ON_TRIO)
+    return isinstance(error, RuntimeError | TypeError | AttributeError) and text_of(error).startswith(ON_TRIO)
 
 
 def split(

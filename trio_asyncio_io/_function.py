@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -21,6 +22,7 @@ __all__ = [
     "checked_awaitable",
     "innermost",
     "is_async",
+    "name_of",
 ]
 
 T = TypeVar("T")
@@ -151,6 +153,14 @@ def innermost(function: Any) -> Any:
     while isinstance(function, Wrapper):
         function = function.wrapped
     return function
+
+
+def name_of(function: Any) -> str:
+    """The name of the user's own function, or of its class, for messages."""
+    function = innermost(function.invoke if isinstance(function, _Callable) else function)
+    while isinstance(function, partial):
+        function = innermost(function.func)
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def is_async(function: Any) -> bool:

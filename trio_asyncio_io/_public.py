@@ -111,7 +111,8 @@ def _called(function: Any) -> Any:
 
 def _signature(function: Any, arguments: type, sources: tuple[Any, ...]) -> inspect.Signature:
     signature = inspect.signature(function)
-    own = list(takewhile(lambda each: each.kind is not each.VAR_KEYWORD, signature.parameters.values()))
+    given = takewhile(lambda each: each.kind is not each.VAR_KEYWORD, signature.parameters.values())
+    own = [each for each in given if each.kind is not each.VAR_POSITIONAL]  # those take what is refused
     defaults = {name: value for source in reversed(sources) for name, value in _defaults(source)}
     listed = [
         inspect.Parameter(

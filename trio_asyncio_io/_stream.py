@@ -10,7 +10,7 @@ from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 
 from trio.lowlevel import enable_ki_protection
 
-from ._core.describe import describe
+from ._core.describe import describe, plural
 from ._core.options import Options, OptionsArguments
 from ._function import Function, GroupFunction, innermost
 from ._operator import AsyncWaitOperator, Source
@@ -51,7 +51,7 @@ def ordered_wait(
 def ordered_wait(
     source: Source[T],
     function: Function[Any, Any],
-    *,
+    *surplus: Any,
     timeout: float,
     group: int | None = None,
     **options: Unpack[OptionsArguments],
@@ -88,7 +88,7 @@ def ordered_wait(
             async for result in results:
                 print(result)
     """
-    check_keywords(ordered_wait, options)
+    _check_call(ordered_wait, source, surplus, options)
     return _results_of(function, source, timeout, group=group, **options)
 
 
@@ -114,7 +114,7 @@ def unordered_wait(
 def unordered_wait(
     source: Source[T],
     function: Function[Any, Any],
-    *,
+    *surplus: Any,
     timeout: float,
     group: int | None = None,
     **options: Unpack[OptionsArguments],
@@ -141,7 +141,7 @@ def unordered_wait(
             async for result in results:
                 print(result)
     """
-    check_keywords(unordered_wait, options)
+    _check_call(unordered_wait, source, surplus, options)
     return _results_of(function, source, timeout, mode="unordered", group=group, **options)
 
 
@@ -169,7 +169,7 @@ def keyed_wait(
 def keyed_wait(
     source: Source[T],
     function: Function[Any, Any],
-    *,
+    *surplus: Any,
     key: Callable[[T], Hashable],
     timeout: float,
     group: int | None = None,
@@ -202,8 +202,26 @@ def keyed_wait(
             async for result in results:
                 print(result)
     """
-    check_keywords(keyed_wait, options)
+    _check_call(keyed_wait, source, surplus, options)
     return _results_of(function, source, timeout, mode="keyed", key=key, group=group, **options)
+
+
+def _check_call(
+    function: Callable[..., Any], source: object, surplus: tuple[Any, ...], options: OptionsArguments
+) -> None:
+    """Check the arguments that Python would refuse without advice."""
+    name = function.__name__
+    if _is_spark_dataframe(source):
+        raise TypeError(f"the source is a Spark DataFrame: import {name} from udfs, not from trio_asyncio_io")
+    if surplus:
+        number = plural(len(surplus), "more positional argument")
+        raise TypeError(f"{name} takes a source and a function, got {number}: give the options by keyword")
+    check_keywords(function, options)
+
+
+def _is_spark_dataframe(source: object) -> bool:
+    """Whether the source is one, without an import of PySpark."""
+    return any(each.__name__ == "DataFrame" and each.__module__.startswith("pyspark.") for each in type(source).__mro__)
 
 
 def _results_of(function: Any, source: Source[Any], timeout: float, **options: Any) -> _ResultsOf[Any]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from math import inf
+from types import CoroutineType
 from typing import Any
 
 import trio
@@ -409,7 +410,7 @@ class Worker:
         reading = Reading(error) if error is not None and end is _End.RAISED else None
         if (end is not None or pool.admissions) and (problem := self._report(call, end, reading, now)) is not None:
             error, reading = problem, Reading(problem)
-        if end is not None or pool.is_special:
+        if end is not None or pool.is_special or type(result) is CoroutineType:
             self._end_records(result, end, error, reading, now)
             if self._failures:
                 return None
@@ -483,6 +484,7 @@ class Worker:
     def _end_result(self, entry: Entry, result: Any, now: float) -> None:
         wait, retries = None, self._pool.retries
         try:
+            self._pool.invoker.check_result(result)
             if retries is not None and self._pool.checks_results:
                 wait = retries.after_result(entry, result, splits=splits_of(self._entry))
             outputs: Any = (result,) if self._pool.flatten is None or wait is not None else self._pool.flatten(result)

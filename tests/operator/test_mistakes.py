@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
+import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
 
-from tests.support import outputs
-from trio_asyncio_io import AsyncWaitOperator, FixedDelay, ordered_wait
-from trio_asyncio_io.testing import Scripted
+from tests.support import outputs, stable_id
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, NotAsyncError, ordered_wait
+from trio_asyncio_io.policies import cached
+from trio_asyncio_io.testing import Scripted, Step
 
 ENTER_FIRST = "^enter the operator first: `async with ordered_wait"
 
@@ -82,6 +86,120 @@ def test_a_coroutine_instead_of_a_function_is_refused(async_wait: Any) -> None:
     with pytest.raises(TypeError, match=r"give the function itself, without calling it$"):
         async_wait([1], coroutine, timeout=5.0)
     coroutine.close()
+
+
+class DataFrame:
+    """Looks like Spark's."""
+
+
+DataFrame.__module__ = "pyspark.sql.classic.dataframe"
+
+
+class Extended(DataFrame):
+    """A subclass, as some libraries have it."""
+
+
+@pytest.mark.parametrize("source", [DataFrame(), Extended()], ids=stable_id)
+@pytest.mark.parametrize("more", [(), ("name string",)])
+def test_a_spark_dataframe_as_the_source_names_the_right_import(async_wait: Any, source: Any, more: Any) -> None:
+    with pytest.raises(TypeError, match=r"^the source is a Spark DataFrame: import \w+_wait from udfs, not from trio"):
+        async_wait(source, Scripted(), *more, timeout=5.0, inputs=["id"])
+
+
+def test_options_by_position_are_refused(async_wait: Any) -> None:
+    with pytest.raises(TypeError, match=r"got 2 more positional arguments: give the options by keyword$"):
+        async_wait([1], Scripted(), 5.0, 100, timeout=5.0)
+
+
+async def forgets_await(value: Any) -> Any:
+    return waiting(value)
+
+
+async def forgets_in_a_group(values: Any) -> Any:
+    return [waiting(value) for value in values]
+
+
+MISSING_AWAIT = r"^forgets\w+ returned a coroutine: write `return await waiting\(\.\.\.\)`"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"on_error": "skip"},
+        {"flatten": True},
+        {"retry": FixedDelay(1, delay=0.0, retry_on=lambda error: True)},
+        {"retry": FixedDelay(1, delay=0.0, retry_on_result=lambda result: True)},
+        {"group": 2},
+    ],
+    ids=str,
+)
+async def test_a_forgotten_await_ends_the_run_with_an_error_that_names_it(
+    async_wait: Any, autojump_clock: Any, options: Any
+) -> None:
+    with pytest.raises(NotAsyncError, match=MISSING_AWAIT) as caught:
+        await outputs(async_wait([1, 2], forgets_await, timeout=5.0, **options))
+    assert any("attempt 1" in note for note in caught.value.__notes__)
+
+
+async def test_a_forgotten_await_for_a_record_of_a_group_is_named(async_wait: Any, autojump_clock: Any) -> None:
+    with pytest.raises(NotAsyncError, match=MISSING_AWAIT):
+        await outputs(async_wait([1], forgets_in_a_group, timeout=5.0, group=2))
+
+
+@pytest.mark.parametrize("wrap", [cached, partial])
+async def test_a_forgotten_await_is_that_of_the_function_inside_its_wrappers(async_wait: Any, wrap: Any) -> None:
+    with pytest.raises(NotAsyncError, match=MISSING_AWAIT):
+        await outputs(async_wait([1], wrap(forgets_await), timeout=5.0))
+
+
+async def test_a_forgotten_await_in_a_handler_names_the_handler(async_wait: Any, autojump_clock: Any) -> None:
+    async def handler(value: Any) -> Any:
+        return waiting(value)
+
+    never = Scripted(default=Step(math.inf))
+    with pytest.raises(NotAsyncError, match=r"^on_timeout returned a coroutine: write `return await waiting"):
+        await outputs(async_wait([1], never, timeout=1.0, on_timeout=handler))
+
+
+async def test_a_coroutine_that_has_begun_is_left_alone() -> None:
+    @types.coroutine
+    def suspends() -> Any:
+        yield "suspended"
+
+    async def begun() -> Any:
+        try:
+            await suspends()
+        finally:
+            ended.append(True)
+
+    ended: list[bool] = []
+    coroutine: Any = begun()
+    coroutine.send(None)
+    assert "returned a coroutine" in str(NotAsyncError.for_coroutine("call", coroutine))
+    assert not ended
+    coroutine.close()
+
+
+SEMAPHORE = asyncio.Semaphore(1)
+
+
+async def limited(value: Any) -> Any:
+    async with SEMAPHORE:
+        await trio.sleep(1.0)
+
+
+async def queued(value: Any) -> Any:
+    return await asyncio.Queue[Any]().get()
+
+
+@pytest.mark.parametrize("function", [limited, queued])
+async def test_a_wait_for_an_object_of_asyncio_fails_with_the_name_of_its_adapter(
+    async_wait: Any, autojump_clock: Any, function: Any
+) -> None:
+    with pytest.raises(AttributeError, match="create_future") as caught:
+        await outputs(async_wait([1, 2, 3], function, timeout=5.0))
+    assert any("adapters.from_asyncio(function)" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.parametrize("retry", [None, FixedDelay(1, delay=0.0)])
