@@ -232,9 +232,7 @@ def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
     return call
 
 
-def _grouped(
-    invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger, check_result: Callable[[Any], None]
-) -> Call:
+def _grouped(invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger, check_result: Callable[[Any], None]) -> Call:
     """A call for the records of a group, with a list of its own. Its result has been checked."""
 
     async def call(group: Entry) -> Sequence[Any]:

@@ -176,20 +176,20 @@ class NotAsyncError(TypeError):
         return cls(f"{name} returned a coroutine: write `return await {result.__name__}(...)`")
 
     @classmethod
-    def for_result(cls, function: object, result: object, *, shows_value: bool = True) -> NotAsyncError:
-        """The error for a function whose call returned `result` instead of an awaitable.
+    def for_result(cls, name: str, result: object, *, shows_value: bool = True) -> NotAsyncError:
+        """The error for a function of this name whose call returned `result` instead of an awaitable.
 
         Args:
             shows_value: False leaves the result out of the message, which has its type only.
         """
         if isasyncgen(result):
             return cls(
-                f"the function must return its result, but {describe(function)} is an async generator, because it "
+                f"the function must return its result, but {name} is an async generator, because it "
                 "contains `yield`. Return a list instead; with flatten=True each item becomes an output"
             )
         returned = describe(result) if shows_value else f"a result of the type {type(result).__name__}"
         return cls(
-            f"the function must be async, but {describe(function)} returned {returned}, which cannot be "
+            f"the function must be async, but {name} returned {returned}, which cannot be "
             "awaited. Declare it with `async def`, or run a blocking function in threads with "
             "`trio_asyncio_io.adapters.in_thread(function)`"
         )

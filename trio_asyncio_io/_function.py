@@ -144,7 +144,7 @@ def checked_awaitable(function: Any, result: Any) -> Awaitable[Any]:
         NotAsyncError: It cannot. The message explains how to adapt the function.
     """
     if not isawaitable(result):
-        raise NotAsyncError.for_result(function, result)
+        raise NotAsyncError.for_result(describe(function), result)
     return result
 
 

@@ -10,7 +10,7 @@ from ._core.checks import check_int, check_number
 from ._core.describe import describe, duration
 from ._core.gate import sum_as_written
 from ._core.job import TaskTimes
-from ._function import KnowsOutputs, is_async
+from ._function import KnowsOutputs, is_async, name_of
 from ._public import check_keywords, list_keywords, publish
 from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
@@ -28,6 +28,7 @@ __all__ = [
     "gates_and_hedges",
     "is_async",
     "list_keywords",
+    "name_of",
     "sum_as_written",
     "usage_of_all",
 ]

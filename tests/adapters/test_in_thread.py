@@ -50,6 +50,16 @@ async def test_a_blocking_function_becomes_an_async_function() -> None:
     assert await outputs(ordered_wait("abc", in_thread(str.upper), timeout=30.0)) == ["A", "B", "C"]
 
 
+async def test_a_function_that_returns_a_coroutine_is_refused_at_its_first_call() -> None:
+    async def upper(value: str) -> str:
+        return value.upper()
+
+    with pytest.raises(
+        TypeError, match=r"is async already: in_thread takes a blocking callable\. Use a function for Trio"
+    ):
+        await in_thread(upper)("a")
+
+
 async def test_it_takes_any_number_of_arguments() -> None:
     assert await in_thread(max)(1, 3, 2) == 3
 

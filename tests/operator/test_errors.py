@@ -33,7 +33,7 @@ def test_a_timeout_error_pickles_with_its_notes() -> None:
 
 
 def test_a_not_async_error_names_function_result_and_remedy() -> None:
-    message = str(NotAsyncError.for_result(len, 3))
-    assert "<built-in function len> returned 3" in message
+    message = str(NotAsyncError.for_result("len", 3))
+    assert "len returned 3" in message
     assert "async def" in message
     assert "trio_asyncio_io.adapters.in_thread(function)" in message

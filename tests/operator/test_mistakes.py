@@ -132,7 +132,7 @@ MISSING_AWAIT = r"^forgets\w+ returned a coroutine: write `return await waiting\
         {"retry": FixedDelay(1, delay=0.0, retry_on_result=lambda result: True)},
         {"group": 2},
     ],
-    ids=str,
+    ids=stable_id,
 )
 async def test_a_forgotten_await_ends_the_run_with_an_error_that_names_it(
     async_wait: Any, autojump_clock: Any, options: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
+from types import CoroutineType
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -15,6 +15,8 @@ from .._function import Wrapper, is_async
 __all__ = ["cancelled_by_asyncio", "check_synchronous", "in_thread"]
 
 R = TypeVar("R")
+
+IN_THREAD = ("in_thread", "a blocking callable")
 
 
 class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
@@ -30,7 +32,8 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     its end, and its result is ignored: give it a timeout of its own.
 
     Raises:
-        TypeError: The function is not callable, or it is async.
+        TypeError: The function is not callable, or it is async. A function that is not declared async, but returns a
+            coroutine, raises it from its first call.
         RuntimeError: From a call: the function raised `asyncio.CancelledError`, which is the cause.
 
     Example:
@@ -39,17 +42,24 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """
 
     def __init__(self, function: Callable[..., R]) -> None:
-        check_synchronous(function, "in_thread", "a blocking callable")
+        check_synchronous(function, *IN_THREAD)
         self.function = function
 
     async def __call__(self, *arguments: Any) -> R:
         """Call the function in a thread and return its result."""
         limiter = trio.CapacityLimiter(1)
-        call = partial(self.function, *arguments)
         try:
-            return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+            (result,) = await trio.to_thread.run_sync(self._call, arguments, abandon_on_cancel=True, limiter=limiter)
         except asyncio.CancelledError as error:
             raise cancelled_by_asyncio(self.function) from error
+        if isinstance(result, CoroutineType):
+            result.close()
+            raise _is_async_already(self.function, *IN_THREAD)
+        return result
+
+    def _call(self, arguments: tuple[Any, ...]) -> tuple[R]:
+        """The result in a tuple, because Trio has another message for a coroutine."""
+        return (self.function(*arguments),)
 
     def __repr__(self) -> str:
         return f"in_thread({describe(self.function)})"
@@ -62,12 +72,16 @@ def check_synchronous(function: Any, adapter: str, takes: str) -> None:
         TypeError: It is not. The message names the adapter to use instead.
     """
     if is_async(function):
-        raise TypeError(
-            f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
-            "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
-        )
+        raise _is_async_already(function, adapter, takes)
     if not callable(function):
         raise TypeError(f"{adapter} takes {takes}, got {describe(function)}")
+
+
+def _is_async_already(function: object, adapter: str, takes: str) -> TypeError:
+    return TypeError(
+        f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
+        "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
+    )
 
 
 def cancelled_by_asyncio(function: object) -> RuntimeError:

@@ -22,9 +22,9 @@ import pyspark
 from pyspark import cloudpickle
 
 from trio_asyncio_io.adapters import from_asyncio
-from trio_asyncio_io.embedding import is_async
+from trio_asyncio_io.embedding import describe, is_async, name_of
 
-__all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "name_of", "pack", "parameter_names"]
+__all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "pack", "parameter_names"]
 
 PATTERN = """\
 Open clients, connections, locks and nurseries in the worker. Do not capture them on the driver:
@@ -38,9 +38,18 @@ Open clients, connections, locks and nurseries in the worker. Do not capture the
             await self.client.aclose()
 """
 
-# Attributes of asyncio that need its loop
+# Attributes of asyncio that need its loop, or its locks
 NEEDS_ASYNCIO = frozenset(
     {
+        "Barrier",
+        "BoundedSemaphore",
+        "Condition",
+        "Event",
+        "Lock",
+        "LifoQueue",
+        "PriorityQueue",
+        "Queue",
+        "Semaphore",
         "TaskGroup",
         "create_task",
         "current_task",
@@ -100,27 +109,18 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
     """Pickle a function.
 
     Args:
-        function: An async callable or an `AsyncFunction`.
+        function: An async callable or an `AsyncFunction`. Its first call shows whether a function that is not declared
+            async returns an awaitable, as one with a decorator may.
         label: The name of the parameter, for error messages.
 
     Raises:
-        TypeError: The function is not async, or captures an object that cannot be sent. The message shows what to do.
+        TypeError: The function cannot be async, its `open` or `close` is not, or it captures an object that cannot be
+            sent. The message shows what to do.
     """
     name = name_of(function)
-    if inspect.iscoroutine(function):
-        raise TypeError(f"{label} must be async, got the result of calling {name}: give {name} itself")
-    if isinstance(function, type):
-        raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
-    if any(map(inspect.isasyncgenfunction, (function, getattr(function, "invoke", None)))):
-        raise TypeError(
-            f"{label} must return its result, but {name} is an async generator, because it contains `yield`. Return a "
-            "list instead; with flatten=True each item becomes an output"
-        )
-    if not is_async(function):
-        raise TypeError(
-            f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
-            f"trio_asyncio_io.adapters.in_thread({name})"
-        )
+    _check_kind(function, label, name)
+    if hasattr(function, "invoke"):
+        _check_methods(function, name)
     if (part := _asyncio_part(function)) is not None:
         raise TypeError(
             f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: use "
@@ -131,6 +131,34 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
     for each in broadcasts:
         digest.update(_IDENTITIES.setdefault(each, uuid4().bytes))
     return PackedFunction(name, digest.hexdigest(), payload, broadcasts)
+
+
+def _check_kind(function: Any, label: str, name: str) -> None:
+    """Refuse what cannot return an awaitable."""
+    if inspect.iscoroutine(function):
+        raise TypeError(f"{label} must be async, got the result of calling {name}: give {name} itself")
+    if isinstance(function, type):
+        raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
+    if any(map(inspect.isasyncgenfunction, (function, getattr(function, "invoke", None)))):
+        raise TypeError(
+            f"{label} must return its result, but {name} is an async generator, because it contains `yield`. Return a "
+            "list instead; with flatten=True each item becomes an output"
+        )
+    if not (callable(function) or hasattr(function, "invoke")):
+        raise TypeError(f"{label} must be an async callable or an AsyncFunction, got {describe(function)}")
+    if inspect.isbuiltin(function) or inspect.isgeneratorfunction(function):  # others may return a coroutine
+        raise TypeError(
+            f"{label} must be async, got {name}. Declare it with `async def`, or run a blocking function in threads: "
+            f"trio_asyncio_io.adapters.in_thread({name})"
+        )
+
+
+def _check_methods(function: Any, name: str) -> None:
+    """Refuse an `open` or a `close` that neither is declared async nor wraps a method that is."""
+    for each in ("open", "close"):
+        method = getattr(function, each, None)
+        if method is not None and not is_async(method) and not is_async(inspect.unwrap(method)):
+            raise TypeError(f"{each}() of {name} must be async: declare it with `async def {each}(self)`")
 
 
 def dumped(value: object, label: str) -> Pickled:
@@ -155,13 +183,6 @@ def dumped(value: object, label: str) -> Pickled:
 def loaded(payload: bytes, broadcasts: Broadcasts) -> Any:
     """A new copy of a value that was pickled by `dumped`."""
     return _Unpickler(payload, broadcasts).load()
-
-
-def name_of(function: Any) -> str:
-    """The name of the function in errors and columns."""
-    while hasattr(function, "function") or isinstance(function, partial):  # a policy or an adapter
-        function = function.func if isinstance(function, partial) else function.function
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def parameter_names(function: Any) -> list[str]:
@@ -208,9 +229,14 @@ def _asyncio_part(function: Any) -> str | None:
         return None
     modules = {name for name, each in used.items() if each is sys.modules.get("asyncio")}
     definitions = [each for each in used.values() if type(each) is FunctionType or type(each) is type]
-    imported = [each.__name__ for each in definitions if str(each.__module__).startswith("asyncio.")]
-    parts = (f"asyncio.{name}" for name in [*imported, *_attributes_of(code, modules)] if name in NEEDS_ASYNCIO)
+    imported = [each for each in (*definitions, *map(type, used.values())) if _is_of_asyncio(each)]
+    names = [*(each.__name__ for each in imported), *_attributes_of(code, modules)]
+    parts = (f"asyncio.{name}" for name in names if name in NEEDS_ASYNCIO)
     return next(parts, None)
+
+
+def _is_of_asyncio(definition: FunctionType | type) -> bool:
+    return str(definition.__module__).startswith("asyncio.")
 
 
 def _attributes_of(function: Any, names: set[str]) -> Iterator[str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+
+from trio_asyncio_io.embedding import name_of
 
 __all__ = ["check_columns", "signature_of"]
 
@@ -16,6 +19,9 @@ def signature_of(function: Any) -> inspect.Signature | None:
 
     A policy or an adapter passes all arguments on to its function, whose parameters these are then. None if they
     cannot be read.
+
+    Raises:
+        TypeError: It is a `partial` that binds a parameter in front of one for a column by keyword.
     """
     while type(function).__module__.startswith(WRAPPERS) and hasattr(function, "function"):
         function = function.function
@@ -24,12 +30,33 @@ def signature_of(function: Any) -> inspect.Signature | None:
         found = inspect.signature(getattr(function, "invoke", function), follow_wrapped=False)
     except (TypeError, ValueError, NameError):  # Python 3.14 evaluates annotations, which may be for type checkers only
         return None
+    if isinstance(function, partial):
+        _check_partial(function, found)
     empty = inspect.Parameter.empty
     parameters = [
         each.replace(annotation=empty, default=each.default if each.default is empty else None)
         for each in found.parameters.values()
     ]
     return inspect.Signature(parameters)
+
+
+def _check_partial(function: partial[Any], found: inspect.Signature) -> None:
+    """Check that the parameters behind those that a `partial` binds by keyword can still be given by position."""
+    before = inspect.signature(function.func, follow_wrapped=False).parameters
+    order = list(before)
+    behind = [
+        each.name
+        for each in found.parameters.values()
+        if each.kind is each.KEYWORD_ONLY and each.default is each.empty
+        if each.name in before and before[each.name].kind is each.POSITIONAL_OR_KEYWORD
+    ]
+    if behind:
+        names = ", ".join(behind)
+        bound = ", ".join(each for each in order[: order.index(behind[0])] if each in function.keywords)
+        raise TypeError(
+            f"{name_of(function)} takes {names} by keyword, because the partial binds {bound} by keyword, and columns "
+            f"are passed by position: bind {bound} by position, or declare {bound} behind {names}"
+        )
 
 
 def check_columns(name: str, signature: inspect.Signature | None, columns: Sequence[object]) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from inspect import getmembers, isfunction
+from inspect import getmembers, isawaitable, isfunction
+from types import CoroutineType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import trio
 
-from trio_asyncio_io import AsyncFunction, Observer, RetryStrategy
-from trio_asyncio_io.embedding import KnowsOutputs, usage_of_all
+from trio_asyncio_io import AsyncFunction, NotAsyncError, Observer, RetryStrategy
+from trio_asyncio_io.embedding import KnowsOutputs, is_async, name_of, usage_of_all
 from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report
 
-from .._sent.packed_function import name_of
 from .._sent.python_values import to_pylist
 from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
@@ -46,19 +46,33 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
     def __init__(self, function: Any, on_timeout: Any, settings: Settings, room: Room) -> None:
         self.made = 0
         self.begun = 0
-        self._call: Callable[..., Awaitable[Any]] = getattr(function, "invoke", function)
+        self._settings = settings
+        self._call = self._checked(getattr(function, "invoke", function))
         handler: Callable[..., Awaitable[Any]] | float | None = (
             getattr(function, "timeout", None) if on_timeout is None else on_timeout
         )
         handler = getattr(handler, "invoke", handler)
         # Many clients have an attribute `timeout` that is a number of seconds
-        self._on_timeout = handler if callable(handler) else None
-        self._settings = settings
+        self._on_timeout = self._checked(handler) if callable(handler) else None
+        self._handler_name = name_of(handler)
         self._end_row = room.end
         self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         self._measures_time = settings.measures_time
         self._has_usage = settings.metadata is not None
         self._skips = settings.skips
+
+    def _checked(self, function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+        """The function; if it is not declared async, with a check that a call returns an awaitable."""
+        if is_async(function):
+            return function
+
+        def call(*inputs: Any) -> Awaitable[Any]:
+            result = function(*inputs)
+            if isawaitable(result):
+                return result
+            raise NotAsyncError.for_result(name_of(function), result, shows_value=self._settings.show_values)
+
+        return call
 
     def options(self) -> dict[str, Any]:
         """The arguments of the operator."""
@@ -68,7 +82,7 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
             "gate": gates_of(self._settings),
             "retry": options.retry and _of_rows(options.retry),
             "observer": observer if observer is None or isinstance(observer, Report) else RowObserver(observer),
-            "on_timeout": None if self._on_timeout is None else _named(name_of(self._on_timeout), self._timed_out),
+            "on_timeout": None if self._on_timeout is None else _named(self._handler_name, self._timed_out),
             "on_error": on_error if on_error == "raise" else _named(on_error, self._failed),
         }
 
@@ -98,12 +112,18 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
 
     def _ended(self, row: Row, result: Any) -> Row:
         """The row with its result."""
+        self._check_result(result)
         row.result = result
         self._end_row(result)
         if self._measures_time:
             row.cached = from_cache.get()
             row.seconds = self._seconds(row)
         return row
+
+    def _check_result(self, result: Any, name: str | None = None) -> None:
+        """Check that a result is not a coroutine. `name`: of the handler that returned it."""
+        if type(result) is CoroutineType:
+            raise NotAsyncError.for_coroutine(name or self._settings.function.name, result)
 
     def _add_usage(self, rows: Sequence[Row]) -> None:
         """Divide the weights of a call that ends equally among its rows."""
@@ -115,6 +135,7 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
         row.result = await self._on_timeout(*row.inputs)
+        self._check_result(row.result, "on_timeout")
         self._end_row(row.result)
         row.replaced = True
         row.seconds = self._seconds(row)
@@ -146,6 +167,7 @@ class GroupCalls(Calls):
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
         columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
         results = as_list(await self._called(rows, columns))
+        self._check_result(results)
         if not isinstance(results, list | tuple) or len(results) != len(rows):
             return results  # which the operator refuses
         return [

@@ -7,8 +7,8 @@ import pickle
 import sys
 import threading
 from asyncio import sleep as asyncio_sleep
-from collections.abc import AsyncIterator
-from functools import partial
+from collections.abc import AsyncIterator, Iterator
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -135,18 +135,52 @@ class Generator:
         yield value
 
 
-def blocking(value: int) -> int:
-    return value
+def rows(value: int) -> Iterator[int]:
+    yield value
+
+
+class Opens(AnyObject):
+    def open(self) -> None:
+        """Not async, by mistake."""
+
+
+class Closes(AnyObject):
+    def close(self) -> None:
+        """Not async, by mistake."""
+
+
+def timed(function: Any) -> Any:
+    """A decorator that is not async, as many packages have them."""
+
+    @wraps(function)
+    def call(*inputs: Any) -> Any:
+        return function(*inputs)
+
+    return call
+
+
+class OpensThroughADecorator(AnyObject):
+    @timed
+    async def open(self) -> None:
+        """Async inside."""
+
+
+@pytest.mark.parametrize(
+    "function", [timed(look_up), lambda value: look_up("EWR", value), OpensThroughADecorator()], ids=stable_id
+)
+def test_a_function_that_may_return_a_coroutine_is_accepted(function: Any) -> None:
+    assert pack(function).payload
 
 
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (blocking, r"the function must be async, got blocking\. .*`async def`.*in_thread\(blocking\)"),
-        (len, "the function must be async, got len"),
-        (lambda value: value, "the function must be async, got <lambda>"),
-        ("look_up", "the function must be async, got str"),
-        (None, "the function must be async, got NoneType"),
+        (len, r"the function must be async, got len\. .*`async def`.*in_thread\(len\)"),
+        (rows, "the function must be async, got rows"),
+        ("look_up", "the function must be an async callable or an AsyncFunction, got 'look_up'"),
+        (None, "the function must be an async callable or an AsyncFunction, got None"),
+        (Opens(), r"^open\(\) of Opens must be async: declare it with `async def open\(self\)`$"),
+        (Closes(), r"^close\(\) of Closes must be async: declare it with `async def close\(self\)`$"),
         (generator, "the function must return its result, but generator is an async generator, because it contains"),
         (Generator(), "the function must return its result, but Generator is an async generator"),
         (Lookup, r"the function must be an instance, got the class Lookup: write Lookup\(\)"),
@@ -166,8 +200,8 @@ def test_a_coroutine_is_refused_with_advice() -> None:
 
 
 def test_the_error_names_the_parameter() -> None:
-    with pytest.raises(TypeError, match="on_timeout must be async, got blocking"):
-        pack(blocking, "on_timeout")
+    with pytest.raises(TypeError, match="on_timeout must be async, got len"):
+        pack(len, "on_timeout")
 
 
 async def sleeps(value: int) -> int:
@@ -178,6 +212,18 @@ async def sleeps(value: int) -> int:
 async def sleeps_by_name(value: int) -> int:
     await asyncio_sleep(0.1)
     return value
+
+
+SEMAPHORE = asyncio.Semaphore(2)
+
+
+async def limited(value: int) -> int:
+    async with SEMAPHORE:
+        return value
+
+
+async def queues(value: int) -> Any:
+    return await asyncio.Queue[int]().get()
 
 
 class Gathers:
@@ -194,6 +240,8 @@ class Gathers:
         (Gathers(), "gather"),
         (cached(sleeps, ttl=60.0), "sleep"),
         (partial(sleeps, 1), "sleep"),
+        (limited, "Semaphore"),
+        (queues, "Queue"),
     ],
     ids=stable_id,
 )

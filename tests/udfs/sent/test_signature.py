@@ -32,6 +32,10 @@ async def by_keyword(*, a: int, b: int) -> int:
     return a + b
 
 
+async def price(shop: int, currency: str, amount: int, language: str = "en") -> str:
+    return f"{amount} {currency}"
+
+
 def add(a: int, b: int) -> int:
     return a + b
 
@@ -85,6 +89,8 @@ def with_callback(a: int, result_future: ResultFuture[int]) -> None:
         (Twice(one), {1, 2, 3}),
         (decorated, {1}),
         (by_keyword, set()),
+        (partial(price, language="de"), {3}),
+        (partial(price, 1, currency="EUR"), set()),
         (None, {1, 2, 3}),
     ],
     ids=stable_id,
@@ -114,6 +120,14 @@ def test_a_function_is_called_with_as_many_columns_as_it_takes(function: Any, nu
             by_keyword,
             "ab",
             "it takes a, b by keyword, and columns are passed by position: remove the * from its parameters",
+        ),
+        (
+            partial(price, 1, currency="EUR"),
+            "ab",
+            (
+                "price takes amount by keyword, because the partial binds currency by keyword, and columns are passed "
+                "by position: bind currency by position, or declare currency behind amount"
+            ),
         ),
         (one, "", "it needs at least one column: call it with columns or names of columns"),
         (None, "", "it needs at least one column: call it with columns or names of columns"),

@@ -13,7 +13,14 @@ import trio
 from pyspark.sql.types import ArrayType, DoubleType, FloatType, TimestampType
 from trio.testing import MockClock
 
-from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, ExponentialBackoff, FixedDelay
+from trio_asyncio_io import (
+    AsyncFunction,
+    AsyncWaitOperator,
+    ElementTimeoutError,
+    ExponentialBackoff,
+    FixedDelay,
+    NotAsyncError,
+)
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, BudgetError, RateLimit, settle
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.report import report
@@ -89,6 +96,74 @@ async def test_an_object_is_called_through_invoke(run: Any) -> None:
 
     [row] = await run(Lookup(), ["EWR"])
     assert row.result == "ewr"
+
+
+def wrapped(function: Any) -> Any:
+    """What a decorator without `async` makes of an async function."""
+    return function
+
+
+async def test_a_function_that_returns_a_coroutine_is_awaited(run: Any) -> None:
+    async def upper(value: str) -> str:
+        return value.upper()
+
+    [row] = await run(wrapped(upper), "a")
+    assert row.result == "A"
+
+
+@pytest.mark.parametrize(("show_values", "shown"), [(True, "'A'"), (False, "a result of the type str")])
+@pytest.mark.parametrize("on_error", ["raise", "null"])
+async def test_a_function_that_is_not_async_ends_the_task_at_its_first_call(
+    run: Any, show_values: bool, shown: str, on_error: Any
+) -> None:
+    calls = []
+
+    def upper(value: str) -> str:
+        calls.append(value)
+        return value.upper()
+
+    message = rf"^the function must be async, but upper returned {shown}, which cannot be awaited\. .*in_thread"
+    with pytest.raises(NotAsyncError, match=message):
+        await run(upper, "ab", capacity=1, show_values=show_values, on_error=on_error, retry=FixedDelay(1, 0.0))
+    assert calls == ["a"]
+
+
+async def test_an_on_timeout_that_is_not_async_is_named(run: Any, autojump_clock: MockClock) -> None:
+    def last_known(value: str) -> str:
+        return value
+
+    with pytest.raises(NotAsyncError, match="but last_known returned 'a', which cannot be awaited"):
+        await run(Scripted(default=Step(9.0)), "a", timeout=1.0, on_timeout=last_known)
+
+
+async def fetch(*values: Any) -> Any:
+    return values
+
+
+async def forgets_await(value: Any) -> Any:
+    return fetch(value)
+
+
+async def forgets_for_each(values: Any) -> Any:
+    return [fetch(value) for value in values]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "column"])
+async def test_a_forgotten_await_ends_the_task_with_an_error_that_names_it(run: Any, on_error: Any) -> None:
+    with pytest.raises(NotAsyncError, match=r"^forgets_await returned a coroutine: write `return await fetch\(\.\.\."):
+        await run(forgets_await, "ab", on_error=on_error, retry=FixedDelay(1, 0.0))
+
+
+async def test_a_forgotten_await_in_on_timeout_is_named(run: Any, autojump_clock: MockClock) -> None:
+    with pytest.raises(NotAsyncError, match=r"^on_timeout returned a coroutine: write `return await fetch\("):
+        await run(Scripted(default=Step(9.0)), "a", timeout=1.0, on_timeout=forgets_await)
+
+
+@pytest.mark.parametrize("function", [forgets_await, forgets_for_each])
+async def test_a_forgotten_await_for_a_group_is_named(settings: Any, rows: Any, function: Any) -> None:
+    calls = GroupCalls(function, None, settings(function, group=2))
+    with pytest.raises(NotAsyncError, match=r"^forgets_\w+ returned a coroutine: write `return await fetch\("):
+        await calls.invoke(rows("a"))
 
 
 async def test_attempts_are_counted_per_row(run: Any, autojump_clock: MockClock) -> None:
