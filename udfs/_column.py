@@ -203,10 +203,11 @@ def async_pandas_udf(
         on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.
+        error: The name of that field, "error" by default.
         metadata: The name of another field, struct<attempts, seconds, cached, error, estimated_weight,
             settled_weight>, that reports how each result was obtained. The weights are sums over the row's calls in the
-            `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. Neither
-            "result" nor, with `on_error="column"`, "error". None (the default): no such field.
+            `cluster_budget`, or else in the first gate with a weight; rows of one group have equal parts. None (the
+            default): no such field.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
             function that returns null on null input. False by default: the function is called with None.
         And the other keyword arguments of `UDFArguments`.
@@ -241,9 +242,11 @@ def _make(
 ) -> AsyncPandasUDF[F]:
     check_keywords(async_pandas_udf, arguments)
     settings = make_settings(function, timeout, arguments)
-    fields = ["result", *(each.name.lower() for each in extra_columns(settings))]  # Spark ignores case by default
-    if len(set(fields)) < len(fields):
-        raise ValueError(f"the column has a field {settings.metadata!r} already: give metadata another name")
+    fields = {"result"}
+    for extra in extra_columns(settings):
+        if extra.name.lower() in fields:  # Spark ignores case by default
+            raise ValueError(f"the column has a field {extra.name!r} already: give {extra.option} another name")
+        fields.add(extra.name.lower())
     return AsyncPandasUDF(
         settings,
         kind,

@@ -64,8 +64,9 @@ def ordered_wait(
         flatten: True: the function returns a list of 0 to n results, and the row comes out once for each of them.
             "outer": a row with an empty list also comes out, with null in the new columns, as in a left join.
         on_error: "raise" (the default) fails the job with the function's exception; "null" puts null in the new
-            columns; "column" also adds a column `error: struct<type, message, attempts, seconds>`, which is
-            null for a row that did not fail.
+            columns; "column" also adds a column struct<type, message, attempts, seconds>, which is null for a row that
+            did not fail.
+        error: The name of that column, "error" by default. Each of several operators in a row needs its own.
         metadata: The name of another column that reports how each result was obtained: the struct of `metadata` in
             `async_pandas_udf`. None (the default): no such column.
         metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 from pyspark import cloudpickle
+from pyspark.sql.types import StringType
 
 from tests.support import stable_id
 from udfs._column import async_pandas_udf
@@ -101,6 +102,32 @@ def test_metadata_with_the_name_of_another_field_is_refused(metadata: str, on_er
 
 def test_metadata_may_be_named_error_without_a_field_of_errors() -> None:
     assert async_pandas_udf(look_up, "long", timeout=5.0, metadata="error").settings.metadata == "error"
+
+
+@pytest.mark.parametrize("error", ["result", "Result"])
+def test_an_error_field_with_the_name_of_the_result_is_refused(error: str) -> None:
+    with pytest.raises(ValueError, match=f"the column has a field {error!r} already: give error another name"):
+        async_pandas_udf(look_up, "long", timeout=5.0, on_error="column", error=error)
+
+
+def test_the_field_of_errors_has_the_given_name() -> None:
+    made = async_pandas_udf(look_up, StringType(), timeout=5.0, on_error="column", error="why", metadata="error")
+    assert [field.name for field in made.returnType] == ["result", "why", "error"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "null"])
+def test_a_name_for_errors_without_a_column_of_errors_is_refused(on_error: Any) -> None:
+    message = (
+        f"^error='why' names the column of on_error=\"column\", got on_error='{on_error}': give on_error=\"column\","
+    )
+    with pytest.raises(ValueError, match=message):
+        async_pandas_udf(look_up, "long", timeout=5.0, on_error=on_error, error="why")
+
+
+def test_both_capacities_are_refused() -> None:
+    message = "^capacity=9 and cluster_capacity=20 exclude each other: give capacity for each task, or cluster_capacity"
+    with pytest.raises(ValueError, match=message):
+        async_pandas_udf(look_up, "long", timeout=5.0, capacity=9, cluster_capacity=20)
 
 
 def test_with_cluster_capacity_the_buffer_may_be_below_the_default_capacity() -> None:

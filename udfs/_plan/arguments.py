@@ -35,7 +35,8 @@ class UDFArguments(TypedDict, total=False):
     The public functions describe those whose effect differs.
 
     Args:
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default.
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. Not together with
+            `cluster_capacity`.
         gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
             process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
             its own copy. None by default.
@@ -78,6 +79,7 @@ class UDFArguments(TypedDict, total=False):
     retry: RetryStrategy | None
     on_timeout: Any
     on_error: ErrorMode
+    error: str
     observer: Observer | None
     show_values: bool
     metadata: str | None
@@ -139,6 +141,11 @@ def make_settings(
     _check_budget(arguments.get("cluster_budget"))
     rest: dict[str, Any] = {name: value for name, value in arguments.items() if name not in CLUSTER_ARGUMENTS}
     if arguments.get("cluster_capacity") is not None:
+        if "capacity" in arguments:
+            raise ValueError(
+                f"capacity={arguments['capacity']!r} and cluster_capacity={arguments['cluster_capacity']!r} exclude "
+                "each other: give capacity for each task, or cluster_capacity for all tasks together"
+            )
         rest["capacity"] = 1  # `for_session` replaces it
     options = {name: rest.pop(name) for name in OPERATOR_ARGUMENTS if name in rest}
     handler = rest.pop("on_timeout", None)

@@ -68,7 +68,16 @@ def enriched(
     names = column_names("inputs", parameter_names(function) if inputs is None else inputs)
     check_columns(settings.function.name, signature_of(function), names)
     added = new_columns(schema)
-    plan = plan_rows(df, added, settings, inputs=names, event_time=event_time, keys=keys, flatten=flatten)
+    plan = plan_rows(
+        df,
+        added,
+        settings,
+        inputs=names,
+        event_time=event_time,
+        keys=keys,
+        flatten=flatten,
+        are_parameters=inputs is None,
+    )
     if carry_over is not None:
         with_results = enriched_with_carry_over(plan, carry_over)
     elif memo is not None:

@@ -52,6 +52,7 @@ def plan_rows(
     event_time: str | None = None,
     keys: Sequence[str] = (),
     flatten: Flatten,
+    are_parameters: bool = False,
 ) -> RowPlan:
     """Check all column names, and find the columns.
 
@@ -60,6 +61,7 @@ def plan_rows(
         added: The new columns.
         settings: The settings of the UDF.
         inputs, event_time, keys, flatten: As in the public functions.
+        are_parameters: Whether the inputs are the names of the function's parameters.
 
     Raises:
         TypeError: A column cannot be an event time or a key.
@@ -69,10 +71,13 @@ def plan_rows(
         if name.lower() in _OWN_COLUMNS:
             raise ValueError(f"the new column {name!r} has a reserved name: give it another one")
     existing = df.schema
-    extras = [StructField(extra.name, extra.kind) for extra in extra_columns(settings)]
+    extras = extra_columns(settings)
     case = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    used = [*inputs, *keys] if event_time is None else [*inputs, event_time, *keys]
-    position = check_columns(existing.names, [*added.names, *(extra.name for extra in extras)], used, case=case)
+    new_names = [*((name, "") for name in added.names), *((extra.name, extra.option) for extra in extras)]
+    function = settings.function.name if are_parameters else None
+    position = check_columns(existing.names, new_names, inputs, case=case, function=function)
+    others = list(keys) if event_time is None else [event_time, *keys]
+    position |= check_columns(existing.names, [], others, case=case)
     if event_time is not None:
         event_time_column(existing.fields[position[event_time]])
     for name in keys:
@@ -80,7 +85,7 @@ def plan_rows(
     zone = time_zone(df.sparkSession)
     check_time_zone(zone, StructType([*(existing.fields[position[name]] for name in inputs), *added]))
     columns = StructType(plan_fields(existing))
-    new = [*plan_fields(added), *extras]
+    new = [*plan_fields(added), *(StructField(extra.name, extra.kind) for extra in extras)]
     names = lookup_names(existing.names, [*_OWN_COLUMNS, *(field.name for field in new)])
     renamed = [
         StructField(name, each.dataType, each.nullable, each.metadata)

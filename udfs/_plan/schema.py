@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from itertools import count, islice
 from typing import Any, Final
 
+from pyspark.errors import ParseException
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
 from .._sent.zone import tzinfo_of
@@ -39,18 +40,31 @@ UNITS = {
 }
 
 
-def parse_type(declared: DataType | str) -> DataType:
+COLUMNS: Final = 'the schema must give each new column a name and a type, such as "temp double, wind double"'
+A_TYPE: Final = (
+    'the type must be a Spark type or its DDL string, such as "double" or "struct<temp double, wind double>"'
+)
+
+
+def parse_type(declared: DataType | str, rule: str = A_TYPE) -> DataType:
     """The Spark type of a DDL string, or the type itself.
+
+    Args:
+        declared: The string or the type.
+        rule: The first words of an error message.
 
     Raises:
         TypeError: The argument is neither.
-        pyspark.errors.ParseException: The string is not valid DDL.
+        ValueError: The string is not valid DDL.
     """
     if isinstance(declared, DataType):
         return declared
     if not isinstance(declared, str):
-        raise TypeError(f"the type must be a DDL string or a Spark type, got {declared!r}")
-    return parse_ddl(declared)
+        raise TypeError(f"{rule}; got {declared!r}")
+    try:
+        return parse_ddl(declared)
+    except ParseException as error:
+        raise ValueError(f"{rule}; got {declared!r} ({str(error).strip().splitlines()[0]})") from error
 
 
 def new_columns(declared: DataType | str) -> StructType:
@@ -58,21 +72,29 @@ def new_columns(declared: DataType | str) -> StructType:
 
     Raises:
         TypeError: The schema has no columns.
+        ValueError: It is not valid DDL, such as a name without a type.
     """
-    kind = parse_type(declared)
+    kind = parse_type(declared, COLUMNS)
     if not isinstance(kind, StructType) or not kind.fields:
-        raise TypeError(f'the schema must name the new columns, such as "temp double, wind double"; got {declared!r}')
+        raise TypeError(f"{COLUMNS}; got {declared!r}")
     return StructType([StructField(each.name, each.dataType, nullable=True, metadata=each.metadata) for each in kind])
 
 
 def check_columns(
-    existing: Sequence[str], added: Sequence[str], inputs: Sequence[str], *, case: bool
+    existing: Sequence[str],
+    added: Sequence[tuple[str, str]],
+    inputs: Sequence[str],
+    *,
+    case: bool,
+    function: str | None = None,
 ) -> dict[str, int]:
     """Check that each input column exists exactly once, and that no new column exists.
 
     Args:
-        existing, added, inputs: Names of columns.
+        existing, inputs: Names of columns.
+        added: The names of new columns, each with the keyword argument that gives it; "": the schema.
         case: Whether names are case-sensitive in the session.
+        function: The name of the function whose parameters the inputs are; None: the user has given the names.
 
     Returns:
         The position of each input column.
@@ -86,15 +108,24 @@ def check_columns(
         if fold(name) not in known:
             nearest = get_close_matches(fold(name), known, 1)
             hint = f"; did you mean {existing[known.index(nearest[0])]!r}?" if nearest else ""
-            raise ValueError(f"no such column: {name!r} (columns: {', '.join(existing)}){hint}")
+            columns = f"(columns: {', '.join(existing)}){hint}"
+            if function is None:
+                raise ValueError(f"no such column: {name!r} {columns}")
+            raise ValueError(
+                f"{function} has a parameter {name!r}, but there is no such column {columns}: "
+                "rename the parameter, or give inputs=[...]"
+            )
     for name in inputs:
         if known.count(fold(name)) > 1:
             raise ValueError(f"there are several columns {name!r}: rename them first")
-    for name in added:
+    for name, option in added:
         if fold(name) in known:
-            raise ValueError(f"there is a column {name!r} already: give the new one another name, or drop the old one")
-    if len({fold(name) for name in added}) < len(added):
-        raise ValueError(f"the schema names a column twice: {', '.join(added)}")
+            how = f' with {option}="..."' if option else ""
+            raise ValueError(
+                f"there is a column {name!r} already: give the new one another name{how}, or drop the old one"
+            )
+    if len({fold(name) for name, _ in added}) < len(added):
+        raise ValueError(f"two new columns have the same name ({', '.join(name for name, _ in added)}): rename one")
     return {name: known.index(fold(name)) for name in inputs}
 
 

@@ -43,7 +43,6 @@ METADATA_TYPE = struct_type(
     estimated_weight="double",
     settled_weight="double",
 )
-ERROR_COLUMN = "error"
 
 
 def plan_type(kind: DataType) -> DataType:
@@ -82,27 +81,29 @@ class ExtraColumn:
         name: Its name.
         kind: Its Spark type.
         array: rows -> its values.
+        option: The keyword argument that names it; "": the user does not name it.
     """
 
     name: str
     kind: DataType
     array: Callable[[Sequence[Row]], pa.Array]
+    option: str = ""
 
 
 def extra_columns(settings: Settings) -> list[ExtraColumn]:
     """The extra columns of a UDF with these settings, in their order behind the results."""
     extras = []
     if settings.on_error == "column":
-        extras.append(ExtraColumn(ERROR_COLUMN, ERROR_TYPE, error_array))
+        extras.append(ExtraColumn(settings.error, ERROR_TYPE, error_array, "error"))
     if settings.metadata is not None:
-        extras.append(ExtraColumn(settings.metadata, METADATA_TYPE, metadata_array))
+        extras.append(ExtraColumn(settings.metadata, METADATA_TYPE, metadata_array, "metadata"))
     if settings.has_metrics:
         extras.append(ExtraColumn(METRICS_COLUMN, METRICS_TYPE, MetricsColumn().array))
     return extras
 
 
 def error_array(rows: Sequence[Row]) -> pa.Array:
-    """The `error` column; null for a row that did not fail."""
+    """The column of errors; null for a row that did not fail."""
     errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
     return pa.array(errors, type=ERROR_ARROW_TYPE)
 

@@ -30,7 +30,7 @@ class Failure:
     seconds: float
 
     def as_struct(self) -> dict[str, Any]:
-        """The value of the row's `error` column."""
+        """The value of the row's column of errors."""
         return {
             "type": type_name(self.exception),
             "message": message_of(self.exception),

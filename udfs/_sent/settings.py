@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 from pyspark.sql.types import DataType, StructType
@@ -18,6 +18,7 @@ from .row import Row, SecretRow
 __all__ = ["Enrichment", "ErrorMode", "Flatten", "MemoTask", "Mode", "Settings"]
 
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
+DEFAULT_ERROR: Final = "error"
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 Flatten: TypeAlias = bool | Literal["outer"]
 
@@ -33,6 +34,7 @@ class Settings:
         buffer_bytes: About how many bytes the results have that one task holds; at least 1.
         on_timeout: The user's handler, packed: an async callable, input values -> result; or None.
         on_error: What becomes of a row that fails.
+        error: The name of the column, or field, that `on_error="column"` adds.
         show_values: Whether errors may show the values of a row.
         open_timeout: Seconds that `open` of a function may take in a worker, above 0; `math.inf` for no limit.
         metadata: The name of a column, or field, that reports how each result was obtained; None: no such column.
@@ -53,6 +55,7 @@ class Settings:
     buffer_bytes: int = 64 * 1024 * 1024
     on_timeout: PackedFunction | None = None
     on_error: ErrorMode = "raise"
+    error: str = DEFAULT_ERROR
     show_values: bool = True
     metadata: str | None = None
     open_timeout: float = 30.0
@@ -67,9 +70,14 @@ class Settings:
         for name in ("show_values", "skip_nulls"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        metadata: object = self.metadata
-        if metadata is not None and not (isinstance(metadata, str) and metadata):
-            raise TypeError(f"metadata must be the name of a new column, got {self.metadata!r}")
+        for name, value in (("error", self.error), ("metadata", self.metadata)):
+            if not (isinstance(value, str) and value) and (name, value) != ("metadata", None):
+                raise TypeError(f"{name} must be the name of a new column, got {value!r}")
+        if self.error != DEFAULT_ERROR and self.on_error != "column":
+            raise ValueError(
+                f'error={self.error!r} names the column of on_error="column", got on_error={self.on_error!r}: '
+                'give on_error="column", too, or omit error'
+            )
         check_int("buffer_bytes", self.buffer_bytes, at_least=1)
         legal = "above 0 seconds"
         check_number("open_timeout", self.open_timeout, legal, lambda number: number > 0, kind="a number of seconds")

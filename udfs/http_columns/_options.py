@@ -36,7 +36,7 @@ class HttpArguments(TypedDict, total=False):
     """The keyword arguments of all HTTP columns; `http_request` describes them."""
 
     timeout: float
-    capacity: int
+    capacity: int | None
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
     cluster_budget: ClusterBudget | None
@@ -70,7 +70,7 @@ class HttpOptions:
     headers: CommonHeaders | None = field(default=None, repr=False)
     _: KW_ONLY
     timeout: float = 30.0
-    capacity: int = 100
+    capacity: int | None = None
     cluster_capacity: int | None = None
     cluster_rate: float | ClusterRate | None = None
     cluster_budget: ClusterBudget | None = None
@@ -135,8 +135,9 @@ class HttpOptions:
         return settings.with_capacity(int(min(settings.options.capacity, self._useful_capacity())))
 
     def _arguments(self) -> UDFArguments:
+        capacity: UDFArguments = {} if self.capacity is None else {"capacity": self.capacity}
         return {
-            "capacity": self.capacity,
+            **capacity,
             "cluster_capacity": self.cluster_capacity,
             "cluster_budget": self.cluster_budget,
             "buffer": self.buffer,

@@ -177,7 +177,7 @@ def test_errors_can_hide_values(spark: SparkSession) -> None:
     [
         ({"metadata": ""}, "metadata must be the name of a new column, got ''"),
         ({"metadata": "id"}, "there is a column 'id' already"),
-        ({"metadata": "answer"}, "the schema names a column twice"),
+        ({"metadata": "answer"}, "two new columns have the same name"),
         ({"metrics": 5}, "metrics must be a name or a pyspark.sql.Observation, got 5"),
         ({"show_values": "no"}, "show_values must be True or False, got 'no'"),
     ],

@@ -22,19 +22,24 @@ from udfs._plan.schema import (
 FLIGHTS = ["origin", "dest", "Time_Hour"]
 
 
+def new(*names: str) -> list[tuple[str, str]]:
+    """New columns of the schema."""
+    return [(name, "") for name in names]
+
+
 def test_a_spark_type_is_returned_unchanged() -> None:
     assert parse_type(T.LongType()) == T.LongType()
 
 
 @pytest.mark.parametrize("declared", [None, 7, int, T.LongType], ids=str)
 def test_a_value_that_is_not_a_type_is_refused(declared: Any) -> None:
-    with pytest.raises(TypeError, match="the type must be a DDL string or a Spark type, got"):
+    with pytest.raises(TypeError, match=r"the type must be a Spark type or its DDL string, such as .*; got"):
         parse_type(declared)
 
 
 @pytest.mark.parametrize("declared", [T.LongType(), T.StructType([])], ids=str)
 def test_a_schema_without_columns_is_refused(declared: T.DataType) -> None:
-    with pytest.raises(TypeError, match="the schema must name the new columns, such as"):
+    with pytest.raises(TypeError, match="the schema must give each new column a name and a type, such as"):
         new_columns(declared)
 
 
@@ -46,12 +51,12 @@ def test_new_columns_are_nullable_and_nested_fields_are_unchanged() -> None:
 
 
 def test_existing_inputs_and_new_additions_are_accepted() -> None:
-    check_columns(FLIGHTS, ["temp", "wind"], ["origin", "Time_Hour"], case=True)
+    check_columns(FLIGHTS, new("temp", "wind"), ["origin", "Time_Hour"], case=True)
 
 
 def test_a_missing_input_is_named_together_with_the_existing_columns() -> None:
     with pytest.raises(ValueError, match="no such column: 'orgin' \\(columns: origin, dest, Time_Hour"):
-        check_columns(FLIGHTS, ["temp"], ["orgin"], case=False)
+        check_columns(FLIGHTS, new("temp"), ["orgin"], case=False)
 
 
 @pytest.mark.parametrize(
@@ -59,29 +64,46 @@ def test_a_missing_input_is_named_together_with_the_existing_columns() -> None:
 )
 def test_a_missing_input_comes_with_the_nearest_column(name: str, hint: str) -> None:
     with pytest.raises(ValueError, match=rf"{re.escape(hint)}$"):
-        check_columns(FLIGHTS, ["temp"], [name], case=False)
+        check_columns(FLIGHTS, new("temp"), [name], case=False)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("nme", r"; did you mean 'name'\?: rename"), ("x", r"\): rename")])
+def test_a_parameter_that_is_no_column_is_named(name: str, hint: str) -> None:
+    message = (
+        rf"^look_up has a parameter '{name}', but there is no such column \(columns: name.*{hint} the parameter, or "
+    )
+    with pytest.raises(ValueError, match=message + r"give inputs=\[\.\.\.\]$"):
+        check_columns(["name"], new("temp"), [name], case=False, function="look_up")
+
+
+def test_an_existing_addition_with_an_option_of_its_own_names_the_option() -> None:
+    message = (
+        r"^there is a column 'error' already: give the new one another name with error=\"\.\.\.\", or drop the old"
+    )
+    with pytest.raises(ValueError, match=message):
+        check_columns(["id", "Error"], [("temp", ""), ("error", "error")], ["id"], case=False)
 
 
 def test_an_existing_addition_is_named() -> None:
     with pytest.raises(ValueError, match="there is a column 'dest' already"):
-        check_columns(FLIGHTS, ["temp", "dest"], ["origin"], case=True)
+        check_columns(FLIGHTS, new("temp", "dest"), ["origin"], case=True)
 
 
 @pytest.mark.parametrize(("inputs", "added"), [(["ORIGIN"], ["temp"]), (["origin"], ["time_hour"])])
 def test_names_are_case_sensitive_only_if_the_session_is(inputs: list[str], added: list[str]) -> None:
     with pytest.raises(ValueError, match=r"no such column: 'ORIGIN'|there is a column 'time_hour' already"):
-        check_columns(FLIGHTS, added, inputs, case=inputs == ["ORIGIN"])
-    check_columns(FLIGHTS, added, inputs, case=inputs != ["ORIGIN"])
+        check_columns(FLIGHTS, new(*added), inputs, case=inputs == ["ORIGIN"])
+    check_columns(FLIGHTS, new(*added), inputs, case=inputs != ["ORIGIN"])
 
 
 def test_an_ambiguous_input_is_refused() -> None:
     with pytest.raises(ValueError, match="there are several columns 'ID': rename them first"):
-        check_columns(["id", "Id"], ["temp"], ["ID"], case=False)
+        check_columns(["id", "Id"], new("temp"), ["ID"], case=False)
 
 
 @pytest.mark.parametrize(("existing", "case"), [(["a", "b", "b"], True), (["a", "b", "B"], False)])
 def test_ambiguous_columns_are_accepted_if_they_are_not_inputs(existing: list[str], case: bool) -> None:
-    check_columns(existing, ["temp"], ["a"], case=case)
+    check_columns(existing, new("temp"), ["a"], case=case)
 
 
 @pytest.mark.parametrize("names", [["id", "text_2", "Größe"], ["_0", "_1"]])
@@ -100,8 +122,8 @@ def test_numbers_of_columns_leave_out_those_that_a_new_column_has() -> None:
 
 @pytest.mark.parametrize(("added", "case"), [(["temp", "temp"], True), (["temp", "TEMP"], False)])
 def test_a_duplicate_addition_is_refused(added: list[str], case: bool) -> None:
-    with pytest.raises(ValueError, match="the schema names a column twice: "):
-        check_columns(FLIGHTS, added, ["origin"], case=case)
+    with pytest.raises(ValueError, match=r"two new columns have the same name \(temp, \w+\): rename one$"):
+        check_columns(FLIGHTS, new(*added), ["origin"], case=case)
 
 
 def test_a_column_is_found_by_name() -> None:

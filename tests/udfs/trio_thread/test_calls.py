@@ -161,7 +161,7 @@ async def test_a_forgotten_await_in_on_timeout_is_named(run: Any, autojump_clock
 
 @pytest.mark.parametrize("function", [forgets_await, forgets_for_each])
 async def test_a_forgotten_await_for_a_group_is_named(settings: Any, rows: Any, function: Any) -> None:
-    calls = GroupCalls(function, None, settings(function, group=2))
+    calls = group_calls(function, None, settings(function, group=2))
     with pytest.raises(NotAsyncError, match=r"^forgets_\w+ returned a coroutine: write `return await fetch\("):
         await calls.invoke(rows("a"))
 
