@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ._rehearsal.forecast import JobForecast
     from ._rehearsal.job import rehearse
     from ._sent.carry_over import CarriedTooLongError, CarryOver
-    from ._spark_thread.converters import ResultTypeError
+    from ._spark_thread.misfits import ResultTypeError
 
 __all__ = [
     "AsyncFunction",
@@ -94,7 +94,7 @@ _NAMES = {
     "._rehearsal.forecast": ("JobForecast",),
     "._rehearsal.job": ("rehearse",),
     "._sent.carry_over": ("CarriedTooLongError", "CarryOver"),
-    "._spark_thread.converters": ("ResultTypeError",),
+    "._spark_thread.misfits": ("ResultTypeError",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 

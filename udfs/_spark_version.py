@@ -15,6 +15,7 @@ __all__ = [
     "STATE_PARTITIONS",
     "TimeType",
     "VariantType",
+    "VariantVal",
     "arrow_type_in_utc",
     "check_carries_over",
     "check_reports_progress",
@@ -29,6 +30,7 @@ class _MissingType(T.DataType):
 
 
 VariantType: Final[type[T.DataType]] = getattr(T, "VariantType", _MissingType)  # new in Spark 4.0
+VariantVal: Final[Any] = getattr(T, "VariantVal", _MissingType)
 TimeType: Final[type[T.DataType]] = getattr(T, "TimeType", _MissingType)  # new in Spark 4.1
 
 # Local properties of a task with the number of stateful partitions, which Spark stores in the checkpoint: the first

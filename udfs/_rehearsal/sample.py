@@ -174,7 +174,7 @@ class Recorded:
             first.add_note(f"rehearse has made {calls} calls, and none of their {number} answers fits the schema")
             raise first
         some = f"{number} of {self.answers} answers of the sample do not fit the schema"
-        return [f"{some}: {first}, so these rows would fail."]
+        return [f"{some}, so these rows would fail: {first}."]
 
 
 class _Rows:

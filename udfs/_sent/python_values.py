@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+
+from .._spark_version import VariantVal
 
 __all__ = ["to_pylist"]
 
@@ -13,30 +16,41 @@ CONVERTS_MAPS = int(pa.__version__.partition(".")[0]) >= 20  # noqa: PLR2004
 
 
 def to_pylist(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values, with maps as dicts."""
+    """The values, with maps as dicts, and variants as the values that JSON has."""
     values: list[Any]
-    if not _has_map(column.type):
-        values = column.to_pylist()
-    elif CONVERTS_MAPS:
+    has_map, has_variant = _has(pa.types.is_map, column.type), _has(_is_variant, column.type)
+    if has_variant or (has_map and not CONVERTS_MAPS):
+        values = [_converted(value, column.type) for value in column.to_pylist()]
+    elif has_map:
         values = column.to_pylist(maps_as_pydicts="strict")
     else:
-        values = [_with_dicts(value, column.type) for value in column.to_pylist()]
+        values = column.to_pylist()
     return values
 
 
-def _with_dicts(value: Any, kind: pa.DataType) -> Any:
-    """The value with a dict in place of each list of pairs."""
-    if value is None or not _has_map(kind):
+def _converted(value: Any, kind: pa.DataType) -> Any:
+    """The value with a dict in place of each list of pairs, and a value in place of each variant."""
+    if value is None or not (_has(pa.types.is_map, kind) or _has(_is_variant, kind)):
         return value
+    if _is_variant(kind):
+        return VariantVal(value["value"], value["metadata"]).toPython()
     if pa.types.is_map(kind):
-        pairs = [(_with_dicts(key, kind.key_type), _with_dicts(item, kind.item_type)) for key, item in value]
+        pairs = [(_converted(key, kind.key_type), _converted(item, kind.item_type)) for key, item in value]
         if len(dict(pairs)) < len(pairs):
             raise ValueError("a map has a key twice")
         return dict(pairs)
     if pa.types.is_struct(kind):
-        return {name: _with_dicts(each, kind.field(name).type) for name, each in value.items()}
-    return [_with_dicts(each, kind.value_type) for each in value]
+        return {name: _converted(each, kind.field(name).type) for name, each in value.items()}
+    return [_converted(each, kind.value_type) for each in value]
 
 
-def _has_map(kind: pa.DataType) -> bool:
-    return pa.types.is_map(kind) or any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
+def _has(is_kind: Callable[[pa.DataType], bool], kind: pa.DataType) -> bool:
+    """Whether the type or one inside it is of this kind."""
+    return is_kind(kind) or any(_has(is_kind, kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Whether this is Spark's form of a variant: a struct of two binary fields, the second of which is marked."""
+    if not pa.types.is_struct(kind) or kind.num_fields != 2:  # noqa: PLR2004 - see above
+        return False
+    return (kind.field(1).metadata or {}).get(b"variant") == b"true"

@@ -18,7 +18,8 @@ from .._sent.settings import Enrichment, Settings
 from .._sent.signature import check_columns
 from .batches import InputBatches, slices
 from .bridge import enrich
-from .converters import ResultTypeError, only_field
+from .converters import only_field
+from .misfits import ResultTypeError
 from .reading import put_event_times, put_keys, rows_of
 from .writing import ResultWriter
 
@@ -103,7 +104,9 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
     def __init__(self, enrichment: Enrichment) -> None:
         super().__init__(enrichment.settings)
         self._enrichment = enrichment
-        self._writer = ResultWriter(enrichment.output_type, enrichment.zone, enrichment.settings)
+        self._writer = ResultWriter(
+            enrichment.output_type, enrichment.zone, enrichment.settings, enrichment.added.names
+        )
         self._extras = extra_columns(enrichment.settings)
         self._new_names = [*enrichment.added.names, *(extra.name for extra in self._extras)]
         self._wrapper = _wrapper(enrichment.added)
@@ -212,8 +215,8 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
             return list(result)
         raise ResultTypeError(
-            f"{self.settings.function.name} returned {type(result).__name__}, and with flatten=True it must "
-            f"return a list of 0 to n results, for {row!r}"
+            f"{self.settings.function.name} returned {type(result).__name__} for {row!r}, and with flatten=True a "
+            "result is a list of outputs: return a list, such as [value]"
         )
 
 

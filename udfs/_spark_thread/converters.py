@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from trio_asyncio_io.embedding import describe
-
+from .._sent.column_types import arrow_type
 from .._sent.zone import tzinfo_of
-from .._spark_version import TimeType
+from .._spark_version import TimeType, VariantType, VariantVal
+from .misfits import MisfitError, NullFieldError, is_missing
 
-__all__ = ["NullFieldError", "ResultTypeError", "converter", "only_field"]
+__all__ = ["converter", "fitted", "only_field"]
 
 # Types of most results, whose values have no fields. To find that out by checks for a mapping, a tuple and a dataclass
 # takes longer than the rest of a conversion.
@@ -29,51 +32,89 @@ FIELDLESS = frozenset({type(None), bool, int, float, str, bytes, date, datetime,
 # The smallest double that rounds to an infinite float: halfway between the largest float and the next power of two
 FLOAT_OVERFLOW = (2 - 2.0**-24) * 2.0**127
 
+# A variant stores longer numbers as doubles
+EXACT_DIGITS = 38
+
 Convert = Callable[[Any], Any]
+# value -> None if it is a missing value of pandas or NumPy; otherwise, raises a MisfitError
+Refuse = Callable[..., None]
 
 
-class ResultTypeError(TypeError):
-    """A return value of the function does not fit the declared type. The message names the row."""
-
-    __module__ = "udfs"
-
-
-class NullFieldError(ResultTypeError):
-    """A field inside the result is None, but declared NOT NULL. The message shows no values."""
-
-
-def converter(kind: DataType, zone: str, path: str = "") -> Convert | None:
+def converter(kind: DataType, zone: str, path: tuple[str, ...] = ()) -> Convert | None:
     """The conversion of each value before Arrow stores it; None if Arrow stores it exactly without one.
 
     A struct may be a mapping, a dataclass, a named tuple, a Spark row or a plain tuple; a map must be a mapping; an
     array may be any iterable, which is read once; a masked value of NumPy inside it is null. A naive datetime for a
-    `timestamp` is in the time zone `zone`, as in a pandas UDF. The converter raises if Arrow would change the value,
-    and if a value inside is None and its type is NOT NULL.
+    `timestamp` is in the time zone `zone`, as in a pandas UDF. The converter raises a `MisfitError` if Arrow would
+    change the value, and if a value inside is None and its type is NOT NULL. NaT and pandas' NA are None. Arrow refuses
+    all other values that do not fit; then `fitted` finds the first of them.
 
     Args:
         kind: The declared type.
         zone: The session's time zone.
-        path: The place of the value inside the result, for error messages; empty for the result itself.
+        path: The place of the value inside the result, for error messages.
     """
+    refuse = partial(_refuse, kind, path)
     if isinstance(kind, StructType):
         return _struct_converter(kind, zone, path)
     if isinstance(kind, ArrayType):
-        return _array_converter(_inner(kind.elementType, zone, f"{path}.element", nullable=kind.containsNull))
+        inner = _inner(kind.elementType, zone, (*path, "element"), nullable=kind.containsNull)
+        return _array_converter(inner, is_float=isinstance(kind.elementType, T.FloatType), refuse=refuse)
     if isinstance(kind, MapType):
-        return _map_converter(kind, zone, path)
-    return _scalar_converter(kind, zone)
+        return _map_converter(kind, zone, path, refuse)
+    return _scalar_converter(kind, zone, refuse)
 
 
-def _inner(kind: DataType, zone: str, path: str, *, nullable: bool) -> Convert | None:
+def fitted(kind: DataType, value: Any, path: tuple[str, ...] = ()) -> Any:
+    """A converted value that Arrow refuses, with None for each missing value of pandas or NumPy inside it.
+
+    Raises:
+        MisfitError: A value inside it, or the value, does not fit. It is the first one.
+    """
+    if value is None or is_missing(value):
+        return None
+    if isinstance(kind, StructType):
+        return {each.name: _fitted(each.dataType, value[each.name], (*path, each.name), each.nullable) for each in kind}
+    if isinstance(kind, ArrayType):
+        return [_fitted(kind.elementType, each, (*path, "element"), kind.containsNull) for each in value]
+    if isinstance(kind, MapType):
+        return [
+            (
+                _fitted(kind.keyType, key, (*path, "key"), nullable=False),
+                _fitted(kind.valueType, item, (*path, "value"), kind.valueContainsNull),
+            )
+            for key, item in value
+        ]
+    try:
+        pa.array([value], arrow_type(kind), from_pandas=False)
+    except Exception:  # noqa: BLE001 - from Arrow or the user's object, depending on both types
+        raise MisfitError(kind, path, value) from None
+    return value
+
+
+def _fitted(kind: DataType, value: Any, path: tuple[str, ...], nullable: bool) -> Any:  # noqa: FBT001 - as in Spark
+    value = fitted(kind, value, path)
+    if value is None and not nullable:
+        raise NullFieldError(kind, path)
+    return value
+
+
+def _refuse(kind: DataType, path: tuple[str, ...], value: Any, advice: str | None = None) -> None:
+    if not is_missing(value):
+        raise MisfitError(kind, path, value, advice)
+
+
+def _inner(kind: DataType, zone: str, path: tuple[str, ...], *, nullable: bool) -> Convert | None:
     """The converter of a value inside the result."""
     convert = converter(kind, zone, path)
     if nullable:
         return convert
 
     def required(value: Any) -> Any:
-        if value is None:
-            raise NullFieldError(f"returned None for {path[1:]}, which is NOT NULL: declare it nullable")
-        return value if convert is None else convert(value)
+        converted = value if convert is None else convert(value)
+        if converted is None:
+            raise NullFieldError(kind, path)
+        return converted
 
     return required
 
@@ -86,26 +127,23 @@ def only_field(value: Any, name: str) -> Any:
     return value if named is None or named.keys() != {name} else named[name]
 
 
-def fields_of(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
-    """The value of a struct as a mapping with exactly these names.
+def _fields_of(value: Any, kind: StructType, path: tuple[str, ...]) -> Mapping[str, Any]:
+    """The value of a struct as a mapping with exactly its names.
 
     Raises:
-        ResultTypeError: It has other names, or none.
+        MisfitError: It has other names, or none.
     """
+    names = kind.names
     found = _named_fields(value)
-    if found is None and isinstance(value, tuple):
-        found = _of_tuple(value, names)
+    if found is None and isinstance(value, tuple) and len(value) == len(names):
+        return dict(zip(names, value, strict=True))
     if found is None:
-        raise ResultTypeError(
-            f"returned {_described(value)}, but {', '.join(names)} need a mapping, a dataclass or a named tuple"
-        )
+        raise MisfitError(kind, path, value)
     if found.keys() != set(names):
-        missing = [name for name in names if name not in found]
-        unknown = [str(name) for name in found if name not in names]
-        fields = f"the field{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}"
-        problems = [f"without {fields}"] if missing else []
-        problems += [f"with {', '.join(unknown)}, which is not in the schema"] if unknown else []
-        raise ResultTypeError(f"returned {_described(value)} {' and '.join(problems)}")
+        missing = ", ".join(repr(name) for name in names if name not in found)
+        parts = [f"return {missing}, too" if missing else "", "omit all fields but the declared ones"]
+        has_unknown = any(name not in names for name in found)
+        raise MisfitError(kind, path, value, ", and ".join(filter(None, parts if has_unknown else parts[:1])))
     return found
 
 
@@ -122,29 +160,21 @@ def _named_fields(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _of_tuple(value: tuple[Any, ...], names: Sequence[str]) -> Mapping[str, Any]:
-    if len(value) != len(names):
-        raise ResultTypeError(
-            f"returned {len(value)} values, {_described(value)}, for the {len(names)} of {', '.join(names)}"
-        )
-    return dict(zip(names, value, strict=True))
-
-
-def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
+def _struct_converter(kind: StructType, zone: str, path: tuple[str, ...]) -> Convert:
     names = kind.names
     inner = [
-        (each.name, _inner(each.dataType, zone, f"{path}.{each.name}", nullable=each.nullable)) for each in kind.fields
+        (each.name, _inner(each.dataType, zone, (*path, each.name), nullable=each.nullable)) for each in kind.fields
     ]
     changing = [(name, each) for name, each in inner if each is not None]
     expected = frozenset(names)
 
     def convert(value: Any) -> Any:
-        if value is None:
-            return None
         if type(value) is dict and value.keys() == expected:  # most are: a check for a mapping takes longer
             found = value
+        elif value is None or is_missing(value):
+            return None
         else:
-            fields = fields_of(value, names)
+            fields = _fields_of(value, kind, path)
             found = {name: fields[name] for name in names}
         for name, each in changing:
             before = found[name]
@@ -157,31 +187,31 @@ def _struct_converter(kind: StructType, zone: str, path: str) -> Convert:
     return convert
 
 
-def _array_converter(each: Convert | None) -> Convert:
+def _array_converter(each: Convert | None, *, is_float: bool, refuse: Refuse) -> Convert:
     def convert(value: Any) -> Any:
-        if isinstance(value, str | bytes | Mapping):
-            raise ResultTypeError(f"returned {_described(value)}, but an array needs a list")
-        if value is None or (each is None and isinstance(value, list | tuple)):
+        if value is None or (each is None and type(value) in {list, tuple}):
             return value
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
+            return refuse(value)
         if hasattr(value, "__array__"):
             if isinstance(value, np.ma.MaskedArray):
                 value = value.tolist()  # with None where it is masked. `__array__` has the data under the mask
-            elif each is None or (each is _float and getattr(value, "dtype", None) == "float32"):
+            elif each is None or (is_float and getattr(value, "dtype", None) == "float32"):
                 return value  # Arrow reads a NumPy array faster than a list
         return list(value) if each is None else [each(item) for item in value]
 
     return convert
 
 
-def _map_converter(kind: MapType, zone: str, path: str) -> Convert:
-    key = _inner(kind.keyType, zone, f"{path}.key", nullable=True) or _same
-    item = _inner(kind.valueType, zone, f"{path}.value", nullable=kind.valueContainsNull) or _same
+def _map_converter(kind: MapType, zone: str, path: tuple[str, ...], refuse: Refuse) -> Convert:
+    key = _inner(kind.keyType, zone, (*path, "key"), nullable=True) or _same
+    item = _inner(kind.valueType, zone, (*path, "value"), nullable=kind.valueContainsNull) or _same
 
     def convert(value: Any) -> Any:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise ResultTypeError(f"returned {_described(value)}, but a map needs a mapping")
+            return refuse(value)
         return [(key(each), item(value[each])) for each in value]
 
     return convert
@@ -191,111 +221,162 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _described(value: object) -> str:
-    return f"{type(value).__name__} {describe(value)}"
-
-
-def _scalar_converter(kind: T.DataType, zone: str) -> Convert | None:
+def _scalar_converter(kind: DataType, zone: str, refuse: Refuse) -> Convert | None:
     """The conversion of one value, which leaves None alone; None for types that Arrow checks exactly by itself.
 
     Arrow would store 1.5 as the integer 1, 1e300 as an infinite float, any number as a date, a time or a timestamp,
     and a datetime as a date without its time of day. The converters refuse all of these.
     """
     if isinstance(kind, T.TimestampType):
-        return _instant(zone)
+        return _instant(zone, refuse)
     if isinstance(kind, T.VarcharType | T.CharType):
-        return _text(kind)
-    return next((convert for plain, convert in STRICT.items() if isinstance(kind, plain)), None)
+        return _text(kind, refuse)
+    return next((make(refuse) for plain, make in STRICT.items() if isinstance(kind, plain)), None)
 
 
-def _instant(zone: str) -> Convert:
+def _instant(zone: str, refuse: Refuse) -> Convert:
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        _expect(datetime, value)
+        if not _is(datetime, value):
+            return refuse(value)
         return value if value.tzinfo else value.replace(tzinfo=tzinfo_of(zone))
 
     return convert
 
 
-def _text(kind: T.VarcharType | T.CharType) -> Convert:
+def _text(kind: T.VarcharType | T.CharType, refuse: Refuse) -> Convert:
     width = kind.length if isinstance(kind, T.CharType) else 0
 
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        _expect(str, value)
-        if len(value) > kind.length:
-            raise ValueError(f"it has {len(value)} characters")
+        if not isinstance(value, str) or len(value) > kind.length:
+            return refuse(value)
         return value.ljust(width)
 
     return convert
 
 
-def _wall_clock(value: Any) -> Any:
-    if value is None:
-        return None
-    _expect(datetime, value)
-    if value.tzinfo is not None:
-        raise TypeError("it has a time zone: declare a timestamp, or make it naive")
-    return value
+def _wall_clock(refuse: Refuse) -> Convert:
+    def convert(value: Any) -> Any:
+        if value is None or (_is(datetime, value) and value.tzinfo is None):
+            return value
+        return refuse(value)
+
+    return convert
 
 
-def _integer(value: Any) -> Any:
-    if value is None or type(value) in {int, bool}:  # Arrow refuses a bool
+def _integer(refuse: Refuse) -> Convert:
+    def convert(value: Any) -> Any:
+        if value is None or type(value) in {int, bool}:  # Arrow refuses a bool
+            return value
+        try:
+            return operator.index(value)
+        except TypeError:
+            if is_missing(value):
+                return None
+            if isinstance(value, Real | Decimal) and math.isfinite(value) and value == math.trunc(value):
+                return math.trunc(value)
+            return refuse(value)
+
+    return convert
+
+
+def _float(refuse: Refuse) -> Convert:
+    def convert(value: Any) -> Any:
+        is_number = isinstance(value, Real) and not isinstance(value, np.timedelta64)  # which is an integer for NumPy
+        # A float32 of NumPy cannot be compared with the limit
+        size = abs(float(value)) if is_number else 0.0
+        return refuse(value) if FLOAT_OVERFLOW <= size < math.inf else value
+
+    return convert
+
+
+def _date(refuse: Refuse) -> Convert:
+    def convert(value: Any) -> Any:
+        if value is None:
+            return None
+        if not _is(date, value):
+            return refuse(value)
+        if isinstance(value, datetime) and (value.tzinfo is not None or value.time() != time()):
+            return refuse(value)
         return value
-    try:
-        return operator.index(value)
-    except TypeError:
-        if isinstance(value, Real | Decimal) and value == math.trunc(value):
-            return math.trunc(value)
-        raise
+
+    return convert
 
 
-def _float(value: Any) -> Any:
-    size = abs(float(value)) if isinstance(value, Real) else 0.0  # a float32 of NumPy cannot be compared with the limit
-    if FLOAT_OVERFLOW <= size < math.inf:
-        raise OverflowError("it is too large for a float: declare a double")
-    return value
+def _time(refuse: Refuse) -> Convert:
+    def convert(value: Any) -> Any:
+        if value is None or (_is(time, value) and value.tzinfo is None):
+            return value
+        return refuse(value)
+
+    return convert
 
 
-def _date(value: Any) -> Any:
-    if value is None:
-        return None
-    _expect(date, value)
-    if isinstance(value, datetime) and (value.tzinfo is not None or value.time() != time()):
-        raise TypeError("it has a time of day or a time zone: return value.date()")
-    return value
+def _duration(refuse: Refuse) -> Convert:
+    def convert(value: Any) -> Any:
+        return value if value is None or _is(timedelta, value) else refuse(value)
+
+    return convert
 
 
-def _time(value: Any) -> Any:
-    if value is None:
-        return None
-    _expect(time, value)
-    if value.tzinfo is not None:
-        raise TypeError("it has a time zone: make it naive")
-    return value
-
-
-def _duration(value: Any) -> Any:
-    return None if value is None else _expect(timedelta, value)
-
-
-def _expect(kind: type, value: Any) -> Any:
+def _is(kind: type, value: Any) -> bool:
+    """Whether this is a value of the class, without nanoseconds. NaT is none, although it is a datetime."""
     if type(value) is kind:
-        return value
-    if not isinstance(value, kind) or value != value:  # noqa: PLR0124 - pandas' NaT is a datetime, and not equal to itself
-        raise TypeError(f"it must be a {kind.__name__}")
-    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # pandas has nanoseconds
-        raise ValueError("it has nanoseconds, and Spark stores microseconds: round it")
-    return value
+        return True
+    if not isinstance(value, kind) or is_missing(value):
+        return False
+    return not (getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of pandas
 
 
-STRICT: dict[type[T.DataType], Convert] = {
+def _variant(refuse: Refuse) -> Convert:
+    def convert(value: Any) -> Any:
+        if value is None or is_missing(value):
+            return None
+        if not isinstance(value, VariantVal):
+            try:
+                value = VariantVal.parseJson(_json(value))
+            except Exception:  # noqa: BLE001 - from Spark or the user's object, such as of a number that is too large
+                return refuse(value)
+        return {"value": value.value, "metadata": value.metadata}
+
+    return convert
+
+
+def _json(value: Any) -> str:
+    """The value as JSON. A mapping, a dataclass, a named tuple and a row become an object.
+
+    Raises:
+        TypeError: JSON has no such value.
+    """
+    if isinstance(value, np.generic | np.ndarray) and not is_missing(value):
+        value = value.tolist()
+    if value is None or isinstance(value, str | bool):
+        return json.dumps(value)
+    if is_missing(value):
+        return "null"
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    if isinstance(value, int | Decimal) and math.isfinite(value):
+        text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+        if sum(map(str.isdigit, text)) <= EXACT_DIGITS:
+            return text
+    named = _named_fields(value)
+    if named is not None and all(isinstance(name, str) for name in named):
+        return f"{{{', '.join(f'{json.dumps(name)}: {_json(each)}' for name, each in named.items())}}}"
+    if named is None and isinstance(value, list | tuple):
+        return f"[{', '.join(map(_json, value))}]"
+    raise TypeError(f"JSON has no {type(value).__name__}")
+
+
+STRICT: dict[type[DataType], Callable[[Refuse], Convert]] = {
     T.IntegralType: _integer,
     T.FloatType: _float,
     T.DateType: _date,
     T.DayTimeIntervalType: _duration,
     T.TimestampNTZType: _wall_clock,
     TimeType: _time,
+    VariantType: _variant,
 }

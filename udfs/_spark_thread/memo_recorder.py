@@ -72,7 +72,7 @@ class Recorder:
         enrichment = replace(enrichment, settings=replace(enrichment.settings, on_error="null"))
         self._flatten = enrichment.flatten
         self._conversion = RowConversion(enrichment)
-        self._results = ResultWriter(task.answer, enrichment.zone, enrichment.settings)
+        self._results = ResultWriter(task.answer, enrichment.zone, enrichment.settings, enrichment.added.names)
         self._task = task
         self._calls = calls
         self._writer = writer

@@ -118,6 +118,6 @@ def _portable(kind: pa.DataType, zone: str | None) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(_portable(kind.key_type, zone), _portable(kind.item_type, zone))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _portable(each.type, zone)) for each in kind])
+        return pa.struct([pa.field(each.name, _portable(each.type, zone), metadata=each.metadata) for each in kind])
     values = _portable(kind.value_type, zone)
     return pa.large_list(values) if pa.types.is_large_list(kind) else pa.list_(values)

@@ -10,10 +10,12 @@ from pyspark.sql.types import DataType
 
 from trio_asyncio_io.embedding import describe
 
+from .._exceptions import message_of, type_name
 from .._sent.column_types import arrow_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
-from .converters import NullFieldError, ResultTypeError, converter
+from .converters import converter, fitted
+from .misfits import MisfitError, NullFieldError, ResultTypeError, advice_for
 
 __all__ = ["ResultWriter"]
 
@@ -25,10 +27,12 @@ class ResultWriter:
         kind: The declared Spark type; a struct for several columns.
         zone: The session's time zone, for naive datetimes.
         settings: The settings of the UDF. `on_error` applies to a result that does not fit, too.
+        columns: The names of the new columns; empty: the results are those of a column UDF.
     """
 
-    def __init__(self, kind: DataType, zone: str, settings: Settings) -> None:
+    def __init__(self, kind: DataType, zone: str, settings: Settings, columns: Sequence[str] = ()) -> None:
         self._kind = kind
+        self._columns = columns
         self._arrow_type = arrow_type(kind)
         self._convert = converter(kind, zone)
         self._settings = settings
@@ -67,36 +71,56 @@ class ResultWriter:
         return converted
 
     def _fitting(self, rows: Sequence[Row], values: Sequence[Any], converted: Sequence[Any]) -> list[Any]:
-        """The converted values, with None for each that Arrow refuses."""
+        """The converted values, with None for each that Arrow refuses, and for each missing value inside one."""
         fitting: list[Any] = []
         for row, value, each in zip(rows, values, converted, strict=True):
+            found = each
             try:
                 self._array([each])
-            except Exception as error:  # noqa: BLE001 - as above
-                self._refuse(row, value, error)
-                fitting.append(None)
-            else:
-                fitting.append(each)
+            except Exception:  # noqa: BLE001 - as above
+                found = self._fitted(row, value, each)
+            fitting.append(found)
         return fitting
+
+    def _fitted(self, row: Row, value: Any, converted: Any) -> Any:
+        """A converted value that Arrow refuses, as it fits; None if it does not."""
+        try:
+            found = fitted(self._kind, converted)
+            self._array([found])
+        except Exception as error:  # noqa: BLE001 - as above
+            self._refuse(row, value, error)
+            return None
+        return found
 
     def _refuse(self, row: Row, value: Any, error: Exception) -> None:
         """Set the row's failure, or raise it."""
-        misfit = self._misfit(row, value, error)
-        misfit.__cause__ = error if self._settings.show_values else None  # Arrow's message has the value
+        misfit = ResultTypeError(f"{self._settings.function.name} {self._problem(row, value, error)}")
+        # The cause matters if an object of the user raised it. Its message may have the value
+        has_cause = self._settings.show_values and not isinstance(error, MisfitError)
+        misfit.__cause__ = error if has_cause else None
         if self._settings.on_error == "raise":
             raise misfit
         row.failure = Failure(misfit, row.attempts, row.seconds)
 
-    def _misfit(self, row: Row, value: Any, error: Exception) -> ResultTypeError:
-        show_values = self._settings.show_values
-        if isinstance(error, NullFieldError) or (show_values and isinstance(error, ResultTypeError)):
-            problem = str(error)
-        elif show_values:
-            problem = f"returned {type(value).__name__} {describe(value)}, which is not {self._declared()} ({error})"
+    def _problem(self, row: Row, value: Any, error: Exception) -> str:
+        """What was returned for the row, what is declared, and what to do."""
+        kind, advice = self._kind, advice_for(self._kind, value)
+        path: tuple[str, ...] = ()
+        if isinstance(error, MisfitError):
+            kind, path, value, advice = error.kind, error.path, error.value, error.advice
+        elif self._settings.show_values:
+            advice = f"it raised {type_name(error)}: {message_of(error)}"
+        if isinstance(error, NullFieldError):
+            returned, declared = "None", "NOT NULL"
         else:
-            problem = f"returned {type(value).__name__}, which is not {self._declared()}"
-        return ResultTypeError(f"{self._settings.function.name} {problem}, for {row!r}")
+            shown = f" {describe(value)}" if self._settings.show_values else ""
+            returned, declared = f"{type(value).__name__}{shown}", kind.simpleString()
+        return f"returned {returned} for {row!r}, but {self._place(path)} declared {declared}: {advice}"
 
-    def _declared(self) -> str:
-        kind = self._kind.simpleString()
-        return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    def _place(self, path: tuple[str, ...]) -> str:
+        """The declared place of a value, with its verb."""
+        full = (*self._columns, *path) if len(self._columns) == 1 else path
+        if not full:
+            return "the new columns are" if self._columns else "its result is"
+        is_column = len(full) == 1 and self._columns
+        return f"{'column ' if is_column else ''}{'.'.join(full)!r} is"

@@ -93,8 +93,8 @@ def test_the_cause_reaches_the_driver_too(numbers: DataFrame, entry_point: str) 
 @ROWS_ONLY
 def test_a_result_of_the_wrong_type_fails_the_job_and_names_row_and_value(numbers: DataFrame, entry_point: str) -> None:
     lines = error_lines(enriched(numbers.where("id <> 7"), entry_point, trouble))
-    assert "trouble returned str 'thirty-three', which is not a bigint" in lines[-1]
-    assert lines[-1].endswith("for row (33)")
+    assert "trouble returned str 'thirty-three' for row (33), but " in lines[-1]
+    assert lines[-1].endswith(" is declared bigint: return an int, such as int(value)")
 
 
 @EVERY_ENTRY_POINT
@@ -126,7 +126,8 @@ def test_several_columns_are_null_together(numbers: DataFrame) -> None:
     out = ordered_wait(numbers.limit(10), pair, "a long, b long", timeout=PATIENCE, on_error="column").collect()
     assert [(row.a, row.b) for row in out if row.id in {7, 8}] == [(None, None)] * 2
     assert [row.error.message for row in out if row.id == 8] == [
-        "pair returned dict {'a': 8} without the field 'b', for row (8)"
+        "pair returned dict {'a': 8} for row (8), but the new columns are declared struct<a:bigint,b:bigint>: "
+        "return 'b', too"
     ]
     assert sum(row.error is None for row in out) == 8
 

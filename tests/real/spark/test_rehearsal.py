@@ -155,8 +155,8 @@ def test_the_assumptions_say_that_answers_do_not_fit_the_schema(questions: DataF
 
     forecast = rehearse(questions, ask, "answer string", SAMPLE, timeout=PATIENCE, capacity=5, show_values=False)
     assert re.fullmatch(
-        rf"\d+ of {SAMPLE} answers of the sample do not fit the schema: ask returned int, which is not a string, for "
-        r"row \d+ of Arrow batch 0, so these rows would fail\.",
+        rf"\d+ of {SAMPLE} answers of the sample do not fit the schema, so these rows would fail: ask returned int for "
+        r"row \d+ of Arrow batch 0, but column 'answer' is declared string: return a str, such as str\(value\)\.",
         forecast.assumptions[-1],
     )
 

@@ -52,6 +52,32 @@ def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     spark.conf.set(key, before)
 
 
+@pytest.mark.skipif(not hasattr(T, "VariantType"), reason="Spark 3.5 has no variant")
+@pytest.mark.parametrize("entry_point", ["column", "rows"])
+def test_a_variant_is_a_python_value_in_both_directions(spark: SparkSession, entry_point: str) -> None:
+    async def give_back(v: Any, w: Any) -> Any:
+        return {"r": {"given": v}, "s": {"w": w, "n": len(v["a"])}}
+
+    schema = "r variant, s struct<w array<variant>, n int>"
+    df = spark.sql("""select parse_json('{"a": [1.5, null, true]}') v, array(parse_json('"x"'), null) w""")
+    if entry_point == "column":
+        made = async_pandas_udf(give_back, f"struct<{schema}>", timeout=PATIENCE)
+        out = df.select(made("v", "w").alias("c")).select("c.*")
+    else:
+        out = ordered_wait(df, give_back, schema, timeout=PATIENCE)
+    [row] = out.selectExpr("to_json(r) r", "to_json(s.w) w", "s.n").collect()
+    assert row == Row(r='{"given":{"a":[1.5,null,true]}}', w='["x",null]', n=3)
+
+
+@pytest.mark.skipif(hasattr(T, "VariantType"), reason="Spark 4.0 has variant")
+def test_a_variant_is_refused_by_name_where_spark_lacks_it(spark: SparkSession) -> None:
+    async def one(id: int) -> int:  # noqa: A002 - the name of the column
+        return id
+
+    with pytest.raises(ValueError, match=r"the schema must give each new column .*; got 'r variant' \("):
+        ordered_wait(spark.range(1), one, "r variant", timeout=PATIENCE)
+
+
 @pytest.mark.parametrize("entry_point", thorough_except(["rows"], ["column", "rows"]))
 def test_an_input_may_be_returned_unchanged(spark: SparkSession, zone: str, entry_point: str) -> None:
     """With nulls in between. Spark shows the result as it shows the value."""
@@ -191,8 +217,8 @@ def test_a_none_where_the_type_forbids_null_fails_its_row(spark: SparkSession, e
     assert [row.b for row in rows] == [[0], None, None, [3]]
     messages = [row.message for row in rows]
     assert (messages[0], messages[3]) == (None, None)
-    assert "returned None for a.v, which is NOT NULL: declare it nullable, for row (1)" in messages[1]
-    assert "returned None for b.element, which is NOT NULL: declare it nullable, for row (2)" in messages[2]
+    assert "returned None for row (1), but 'a.v' is declared NOT NULL: return a value, or" in messages[1]
+    assert "returned None for row (2), but 'b.element' is declared NOT NULL: return a value, or" in messages[2]
 
 
 @pytest.mark.parametrize("entry_point", thorough_except(["rows"], ["column", "rows"]))

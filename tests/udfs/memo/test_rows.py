@@ -229,7 +229,9 @@ def test_a_result_that_does_not_fit_its_type_loses_no_other_answer(run: Any, bat
         await has_all.wait()
         return "warm" if n == 50 else n / 2
 
-    with pytest.raises(ResultTypeError, match=r"returned str 'warm', which is not a double .*, for row \(50\)"):
+    with pytest.raises(
+        ResultTypeError, match=r"returned str 'warm' for row \(50\), but column '\w+' is declared double: return a"
+    ):
         run(misfit, batch(*numbers), capacity=100)
     halve.calls.clear()
     assert len(run(halve, batch(*numbers))) == 100
@@ -247,7 +249,10 @@ def test_a_flattened_result_that_is_no_list_loses_no_other_answer(run: Any, batc
         await has_all.wait()
         return n if n == 2 and calls.count(2) == 1 else [float(n)] * n
 
-    with pytest.raises(ResultTypeError, match="returned int, and with flatten=True it must return a list"):
+    with pytest.raises(
+        ResultTypeError,
+        match=r"returned int for .*, and with flatten=True a result is a list of outputs: return a list",
+    ):
         run(repeat, batch(1, 2, 3), flatten=True)
     assert len(run(repeat, batch(1, 2, 3), flatten=True)) == 6
     assert sorted(calls) == [1, 2, 2, 3]

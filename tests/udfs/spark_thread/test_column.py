@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._sent.signature import signature_of
 from udfs._spark_thread.conversion import ColumnConversion
-from udfs._spark_thread.converters import ResultTypeError
+from udfs._spark_thread.misfits import ResultTypeError
 
 POINT = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())])
 
@@ -96,7 +96,9 @@ def test_a_misfit_fails_the_task_and_cancels_its_calls(settings: Any, tasks_of_t
     async def trouble(value: int) -> Any:
         return "two" if value == 2 else value
 
-    with pytest.raises(ResultTypeError, match=r"trouble returned str 'two', which is not a bigint .* row \(2\)"):
+    with pytest.raises(
+        ResultTypeError, match=r"trouble returned str 'two' for row \(2\), but its result is declared bigint: "
+    ):
         results(conversion(settings, trouble), pa.array([1, 2, 3]))
     assert tasks_of_the_loop() == []
 

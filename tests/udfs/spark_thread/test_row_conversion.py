@@ -17,7 +17,7 @@ import udfs._spark_thread.batches
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread.batches import ranges
 from udfs._spark_thread.conversion import RowConversion
-from udfs._spark_thread.converters import ResultTypeError
+from udfs._spark_thread.misfits import ResultTypeError
 
 DOUBLE = T.StructType([T.StructField("temp", T.DoubleType())])
 TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
@@ -199,7 +199,8 @@ def test_a_result_that_is_not_a_list_is_an_error_that_names_the_row(run: Any, re
         return result
 
     with pytest.raises(
-        ResultTypeError, match=r"call returned \w+, and with flatten=True it must return a list .* row \(1\)"
+        ResultTypeError,
+        match=r"call returned \w+ for row \(1\), and with flatten=True a result is a list of outputs: return a list",
     ):
         rows_of(run(call, [batch(1)], flatten=True))
 
@@ -254,7 +255,9 @@ def test_a_misfit_fails_the_task_and_cancels_its_calls(run: Any, tasks_of_the_lo
     async def call(value: int) -> Any:
         return "one" if value == 1 else 0.5
 
-    with pytest.raises(ResultTypeError, match=r"call returned str 'one', which is not a double .* row \(1\)"):
+    with pytest.raises(
+        ResultTypeError, match=r"call returned str 'one' for row \(1\), but column '\w+' is declared double: "
+    ):
         rows_of(run(call, [batch(0, 1, 2)]))
     assert tasks_of_the_loop() == []
 

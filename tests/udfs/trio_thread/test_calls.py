@@ -561,7 +561,7 @@ async def test_nanoseconds_of_a_group_are_refused_where_microseconds_cannot_hold
     [(_, array)] = writer.write([exact, refused], [exact.result, refused.result])
     assert array.to_pylist() == [datetime(2013, 1, 1, microsecond=1, tzinfo=UTC), None]
     assert exact.failure is None
-    assert "it has nanoseconds, and Spark stores microseconds: round it" in str(refused.failure.exception)
+    assert "round it to microseconds, which Spark stores, such as value.round('us')" in str(refused.failure.exception)
 
 
 @pytest.mark.parametrize(
