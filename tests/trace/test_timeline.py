@@ -133,6 +133,12 @@ def test_a_drawing_has_a_title_and_a_description_in_words() -> None:
     )
 
 
+def test_a_drawing_has_a_size_of_its_own() -> None:
+    """A browser would fit a file without one into its window."""
+    root = drawn(trace_of(ordered_wait, ELEMENTS, call))
+    assert root.attrib["viewBox"] == f"0 0 {root.attrib['width']} {root.attrib['height']}"
+
+
 def test_a_long_title_is_broken_into_lines() -> None:
     texts = texts_of(drawn(trace_of(unordered_wait, ["a:1"], call), title="wide " * 30))
     assert " ".join(texts[:3]) == " ".join(["wide"] * 30)

@@ -10,6 +10,7 @@ __all__ = ["STYLE", "bar", "cross", "dot", "escaped", "group", "line", "text"]
 
 # Color-blind safe (Okabe and Ito). On a narrow screen the drawing shrinks, so its text grows
 STYLE = """
+.timeline{max-width:100%;height:auto}
 .timeline{--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--run:#0072b2;--bad:#c4372a;--backoff:#b5c7d6;--handler:#7a5195;
 --order:#e69f00;--emitted:#009e73;--wall:#b3470a}
 @media (prefers-color-scheme:dark){.timeline{--fg:#e6edf3;--soft:#9198a1;--grid:#30363d;--run:#56b4e9;--bad:#ff7b72;

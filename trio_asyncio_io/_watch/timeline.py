@@ -149,8 +149,8 @@ def _document(title: str, description: str, drawing: Drawing) -> str:
     height = round(drawing.y)
     body = "\n".join(drawing.parts)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" '
-        'aria-labelledby="timeline-title timeline-description">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'height="{height}" role="img" aria-labelledby="timeline-title timeline-description">\n'
         f'<title id="timeline-title">{escaped(title)}</title>\n'
         f'<desc id="timeline-description">{escaped(description)}</desc>\n'
         f"<style>{STYLE}</style>\n{body}\n</svg>\n"
