@@ -421,6 +421,8 @@ class Worker:
         if pool.has_work.is_awaited:
             pool.emitter.emit(now)
         if pool.running.pop(call, None) is None and self._scope.cancel_called:
+            if end is None:
+                pool.ledger.count_late(call)
             return None
         return now
 

@@ -181,6 +181,40 @@ async def test_a_coroutine_that_has_begun_is_left_alone() -> None:
     coroutine.close()
 
 
+async def catches_all(value: Any) -> Any:
+    try:
+        await trio.sleep(value)
+    except:  # noqa: E722 - the mistake
+        return "caught"
+    return value
+
+
+async def test_results_after_the_deadline_are_counted(async_wait: Any, autojump_clock: Any) -> None:
+    """A bare `except:` catches the cancellation, so a timeout becomes a result."""
+    async with async_wait([0.5, 2.0, 3.0], catches_all, timeout=1.0) as results:
+        assert sorted(map(str, [result async for result in results])) == ["0.5", "caught", "caught"]
+    statistics = results.statistics()
+    assert (statistics.completed, statistics.late, statistics.timed_out) == (3, 2, 0)
+
+
+async def test_a_result_after_the_deadline_of_an_attempt_is_not_late(async_wait: Any, autojump_clock: Any) -> None:
+    retry = FixedDelay(1, delay=0.0, attempt_timeout=1.0)
+    async with async_wait([2.0], catches_all, timeout=9.0, retry=retry) as results:
+        assert [result async for result in results] == ["caught"]
+    assert results.statistics().late == 0
+
+
+async def test_an_invocation_that_times_out_is_not_late(async_wait: Any, autojump_clock: Any) -> None:
+    async with async_wait([9.0], waiting_for, timeout=1.0, on_error="skip") as results:
+        assert [result async for result in results] == []
+    statistics = results.statistics()
+    assert (statistics.timed_out, statistics.late) == (1, 0)
+
+
+async def waiting_for(value: Any) -> Any:
+    await trio.sleep(value)
+
+
 SEMAPHORE = asyncio.Semaphore(1)
 
 

@@ -417,6 +417,10 @@ class Ledger:
 
     # Ends of invocations
 
+    def count_late(self, call: Entry) -> None:
+        """Count the results of a call that caught the cancellation at its deadline."""
+        self.counters.late += len(call.records)
+
     def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """Finish a running record with the results of its function."""
         counters = self.counters

@@ -29,6 +29,8 @@ class Counts:
     Args:
         emitted: Outputs that the consumer has received, without watermarks.
         completed: Invocations whose function returned a result.
+        late: Results that the function returned after its deadline had cancelled it; each one also counts as completed.
+            The usual cause is a bare `except:` around the call, which catches the cancellation.
         failed: Invocations whose last attempt raised, whatever `on_error` did next.
         timed_out: Invocations that their deadline ended, whatever `on_timeout` did next.
         retried: Attempts after the first.
@@ -81,6 +83,7 @@ class Counts:
 
     emitted: int = 0
     completed: int = 0
+    late: int = 0
     failed: int = 0
     timed_out: int = 0
     retried: int = 0
