@@ -419,7 +419,7 @@ class Lifetime:
         if not trio.lowlevel.in_trio_task():
             raise RuntimeError(
                 "the operator needs Trio, and this code does not run in a Trio task: start your program with "
-                "`trio.run(main)`; in a notebook, run `%autoawait trio` first"
+                "`trio.run(main)`; in a notebook, run `%autoawait trio` in a cell before this one"
             )
         self._manager = trio.open_nursery()
         try:

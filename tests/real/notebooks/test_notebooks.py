@@ -101,7 +101,17 @@ def test_without_autoawait_an_await_names_the_problem() -> None:
     kernel.allow_errors = True
     [error] = kernel.outputs()
     assert error.ename == "RuntimeError"
-    assert error.evalue.endswith("start your program with `trio.run(main)`; in a notebook, run `%autoawait trio` first")
+    assert error.evalue.endswith("in a notebook, run `%autoawait trio` in a cell before this one")
+
+
+def test_autoawait_is_for_the_cells_behind_its_own() -> None:
+    """IPython chooses the runner of a cell before it runs the cell."""
+    cell = "from trio_asyncio_io import ordered_wait\nasync with ordered_wait([], print, timeout=1.0): print('done')"
+    kernel = Kernel(f"%autoawait trio\n{cell}", cell)
+    kernel.allow_errors = True
+    [output] = kernel.outputs()
+    assert kernel.nb.cells[0].outputs[0].ename == "RuntimeError"
+    assert output.text == "done\n"
 
 
 INTERRUPTED = """
