@@ -199,7 +199,8 @@ def async_pandas_udf(
         returnType: The type of a result: a DDL string such as "struct<temp double, wind double>", or a Spark type.
         timeout: Seconds from the start of a row's first call to its result, with all attempts and backoffs; 0 or more,
             `math.inf` for no limit. Required.
-        deterministic: True allows Spark to call the function again for the same row, or not at all. False by default.
+        deterministic: True allows Spark to call the function again for the same row, or not at all, such as for rows
+            that a later filter on other columns drops. False by default: it drops them after their calls.
         on_error: "raise" (the default) fails the job with the function's exception; "null" makes the result null;
             "column" makes the column a struct<result, error: struct<type, message, attempts, seconds>>, whose `error`
             is null for a row that did not fail.

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +66,20 @@ def test_a_condition_around_a_column_does_not_filter_its_calls(spark: SparkSessi
     out = answered.select(F.when(F.col("id") < 10, F.col("answer")).alias("answer")).collect()
     assert sum(row.answer is not None for row in out) == 10
     assert len(service.calls) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "options", "calls"),
+    [("column", {}, ROWS), ("unordered", {}, ROWS), ("column", {"deterministic": True}, 10)],
+    ids=str,
+)
+def test_a_filter_on_an_input_column_drops_rows_after_their_calls(
+    spark: SparkSession, service: Service, entry_point: str, options: Any, calls: int
+) -> None:
+    """Unless Spark may leave calls out."""
+    out = with_answer(spark.range(0, ROWS, 1, 4), entry_point, service.client.ask, **options).where("id < 10").collect()
+    assert len(out) == 10
+    assert len(service.calls) == calls
 
 
 @COLUMN_AND_ROWS

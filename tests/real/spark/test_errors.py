@@ -126,8 +126,10 @@ def test_several_columns_are_null_together(numbers: DataFrame) -> None:
     out = ordered_wait(numbers.limit(10), pair, "a long, b long", timeout=PATIENCE, on_error="column").collect()
     assert [(row.a, row.b) for row in out if row.id in {7, 8}] == [(None, None)] * 2
     assert [row.error.message for row in out if row.id == 8] == [
-        "pair returned dict {'a': 8} for row (8), but the new columns are declared struct<a:bigint,b:bigint>: "
-        "return 'b', too"
+        (
+            "pair returned dict {'a': 8} for row (8), but the new columns are declared struct<a:bigint,b:bigint>: "
+            "return 'b', too"
+        )
     ]
     assert sum(row.error is None for row in out) == 8
 
