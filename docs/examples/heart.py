@@ -55,12 +55,14 @@ class Slots:
         self._fill()
         return has_slot
 
-    def free(self, entry, *, has_failed=False):
-        """Return a slot. `has_failed`: the record will be retried."""
+    def free(self):
+        """Return a slot."""
         self._running -= 1
-        if has_failed:
-            self._failed.add(entry.sequence)
         self._fill()
+
+    def count_failed(self, entry):
+        """The record has failed and will be retried."""
+        self._failed.add(entry.sequence)
 
     def _fill(self):
         while self._line and self._running < self._capacity:
@@ -159,6 +161,7 @@ class Heart:
 
     async def _feed(self):
         with self._stopping_on_failure():
+            await trio.lowlevel.checkpoint()  # cancelled: nothing is read
             while self._backlog:
                 await self._accept_next()
             if hasattr(self.source, "__aiter__"):
@@ -193,7 +196,7 @@ class Heart:
         self._backlog.popleft()
         self._accepted += 1
         self._emit()
-        await trio.lowlevel.checkpoint()  # cancelled: the source is not read again
+        await trio.lowlevel.checkpoint()  # the same
 
     def _append_record(self, element, results):
         value = element.value if isinstance(element, StreamRecord) else element
@@ -221,7 +224,7 @@ class Heart:
             successor = self._order.successor(entry)
             if successor is not None:
                 self._start(successor)  # it may be older than the others in the line
-            self._slots.free(entry)
+            self._slots.free()
             self._emit()
 
     async def _results_of(self, entry):
@@ -282,14 +285,15 @@ class Heart:
 
         The deadline moves by them: they say nothing about the service.
         """
-        has_failed = error is not None
+        if error is not None:
+            self._slots.count_failed(entry)
         if backoff > 0:
-            self._slots.free(entry, has_failed=has_failed)
+            self._slots.free()
             await trio.sleep(backoff)
             has_slot = self._slots.line_up(entry)
         else:  # it stands in line before the slot is free
             has_slot = self._slots.line_up(entry)
-            self._slots.free(entry, has_failed=has_failed)
+            self._slots.free()
         start = trio.current_time()
         await has_slot.wait()
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeAlias
 
 import trio
 from trio.testing import MockClock
 
 from tests.observing import StepRecorder
-from tests.properties.model import DeadLetterOf, value_of
 from tests.properties.scenarios import KEYS, FailureOf, Scenario
 from trio_asyncio_io import (
     AsyncWaitOperator,
@@ -27,6 +26,19 @@ from trio_asyncio_io import (
     Watermark,
 )
 from trio_asyncio_io.testing import Recorder, Scripted, Step
+
+Function: TypeAlias = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, order=True)
+class DeadLetterOf:
+    """Represents the dead letter of the element with this number."""
+
+    number: int
+
+
+def value_of(output: Any) -> Any:
+    return output.value if isinstance(output, StreamRecord) else output
 
 
 class Source:
@@ -100,23 +112,28 @@ def handler_of(scenario: Scenario, what: str) -> Callable[..., Awaitable[Any]]:
     return handler
 
 
+def options_of(scenario: Scenario) -> dict[str, Any]:
+    """The options that the operator and the heart have in common."""
+    return {
+        "mode": scenario.mode,
+        "key": (lambda number: number % KEYS) if scenario.mode == "keyed" else None,
+        "capacity": scenario.capacity,
+        "buffer": scenario.buffer,
+        "timeout": scenario.timeout,
+        "retry": scenario.retry,
+        "on_error": handler_of(scenario, "handled") if scenario.on_error == "handle" else scenario.on_error,
+        "on_timeout": handler_of(scenario, "late") if scenario.has_on_timeout else None,
+        "flatten": scenario.flatten,
+    }
+
+
+def source_of(scenario: Scenario, source: Source) -> Any:
+    """The source as an async iterable if it has gaps, and as an iterable if not."""
+    return source if scenario.gaps else iter(source)
+
+
 def operator_of(scenario: Scenario, source: Source, function: Any, **options: Any) -> AsyncWaitOperator[Any, Any]:
-    return AsyncWaitOperator(
-        function,
-        source=source if scenario.gaps else iter(source),
-        mode=scenario.mode,
-        key=(lambda number: number % KEYS) if scenario.mode == "keyed" else None,
-        **{
-            "capacity": scenario.capacity,
-            "buffer": scenario.buffer,
-            "timeout": scenario.timeout,
-            "retry": scenario.retry,
-            "on_error": handler_of(scenario, "handled") if scenario.on_error == "handle" else scenario.on_error,
-            "on_timeout": handler_of(scenario, "late") if scenario.has_on_timeout else None,
-            "flatten": scenario.flatten,
-            **options,
-        },
-    )
+    return AsyncWaitOperator(function, source=source_of(scenario, source), **options_of(scenario) | options)
 
 
 @dataclass

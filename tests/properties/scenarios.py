@@ -7,7 +7,9 @@ exact, and no event coincides with a deadline.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -91,3 +93,23 @@ def scenarios(draw: st.DrawFn, **fixed: Any) -> Scenario:
 def without_attempt_timeout(scenario: Scenario) -> Scenario:
     retry = scenario.retry and replace(scenario.retry, attempt_timeout=math.inf)
     return replace(scenario, retry=retry)
+
+
+def without_ties(scenario: Scenario) -> Scenario:
+    """The same scenario with latencies and gaps that all differ, and without deadlines of attempts."""
+    elements = tuple(
+        element and replace(element, attempts=tuple(_distinct(number, element.attempts)))
+        for number, element in enumerate(scenario.elements)
+    )
+    gaps = tuple(gap + _fraction(-1, place) for place, gap in enumerate(scenario.gaps))
+    return without_attempt_timeout(replace(scenario, elements=elements, gaps=gaps))
+
+
+def _distinct(number: int, attempts: tuple[tuple[float, bool], ...]) -> Iterator[tuple[float, bool]]:
+    for place, (latency, is_good) in enumerate(attempts):
+        yield latency + _fraction(number, place), is_good
+
+
+def _fraction(number: int, place: int) -> float:
+    """Less than 1/16 of a second, and exact on the mock clock. No two sums of a few of them are likely to be equal."""
+    return Random(f"{number} {place}").randrange(1, 2**24) / 2**28

@@ -1,4 +1,4 @@
-"""The option `group` against the model."""
+"""The option `group` against the heart, which makes single calls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.properties.model import normalized, predicted_dead_letters, predicted_outputs, value_of
-from tests.properties.runs import Run, Source, function_of_groups, on_virtual_time, run
+from tests.properties.runs import Run, Source, function_of_groups, on_virtual_time, run, value_of
 from tests.properties.scenarios import KEYS, Scenario, scenarios, without_attempt_timeout
-from tests.properties.test_operator import check_observer, failing_numbers
+from tests.properties.specification import expected, normalized
+from tests.properties.test_operator import check_observer
 from trio_asyncio_io import FixedDelay, ordered_wait
 
 SIZES, WAITS = st.integers(1, 5), st.sampled_from([0.0, 0.25, 1.0, math.inf])
@@ -43,13 +43,15 @@ def check_calls(scenario: Scenario, done: Run, size: int) -> None:
 
 @given(WITHOUT_DEADLINES, SIZES, WAITS)
 def test_groups_and_single_calls_have_equal_outputs(scenario: Scenario, size: int, wait: float) -> None:
+    should = expected(scenario)
+
     async def body() -> None:
         done = await run(scenario, function=function_of_groups(scenario), **options_of(scenario, size, wait))
         check_calls(scenario, done, size)
-        assert (done.error is not None) == bool(failing_numbers(scenario))
-        if not failing_numbers(scenario):
-            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, predicted_outputs(scenario))
-            assert sorted(done.dead_letters) == predicted_dead_letters(scenario)
+        assert (done.error is not None) == bool(should.failing)
+        if not should.failing:
+            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, should.outputs)
+            assert sorted(done.dead_letters) == sorted(should.dead_letters)
             check_observer(done)
 
     on_virtual_time(body)
@@ -76,8 +78,9 @@ def test_each_record_ends_exactly_once(scenario: Scenario, size: int, wait: floa
 
 @given(WITHOUT_DEADLINES, SIZES, WAITS, st.integers(0, 12))
 def test_a_left_run_resumes_from_its_snapshot(scenario: Scenario, size: int, wait: float, k: int) -> None:
-    if failing_numbers(scenario):
+    if expected(scenario).failing:
         scenario = replace(scenario, on_error="skip")
+    should = expected(scenario)
     options = options_of(scenario, size, wait)
 
     async def body() -> None:
@@ -87,9 +90,8 @@ def test_a_left_run_resumes_from_its_snapshot(scenario: Scenario, size: int, wai
         rest = await run(scenario, source, function_of_groups(scenario), restore=restored, **options)
         done = {value_of(each.element) for each in restored.elements if each.results is not None}
         assert not done & {number for call in rest.recorder.calls for number in call.value}
-        expected = normalized(scenario.mode, predicted_outputs(scenario))
-        assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
-        assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
+        assert normalized(scenario.mode, first.outputs + rest.outputs) == normalized(scenario.mode, should.outputs)
+        assert sorted(first.dead_letters + rest.dead_letters) == sorted(should.dead_letters)
 
     on_virtual_time(body)
 

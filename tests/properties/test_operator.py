@@ -1,4 +1,4 @@
-"""Compare the operator with a model, for random latencies, limits and failures.
+"""Compare the operator with the heart, for random latencies, limits and failures.
 
 In all combinations of mode, retry, error policy and flatten, in one run and across a restore.
 """
@@ -9,6 +9,7 @@ import math
 import pickle
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from heapq import heapify, heapreplace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,6 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.properties.model import normalized, predicted, predicted_dead_letters, predicted_outputs, rows_of
 from tests.properties.runs import (
     Run,
     Source,
@@ -29,31 +29,36 @@ from tests.properties.runs import (
     result_of,
     run,
 )
-from tests.properties.scenarios import KEYS, QUARTERS, FailureOf, Scenario, scenarios
+from tests.properties.scenarios import KEYS, QUARTERS, FailureOf, Scenario, scenarios, without_ties
+from tests.properties.specification import expected, normalized, received, seen
 from trio_asyncio_io import Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
-def failing_numbers(scenario: Scenario) -> set[int]:
-    numbers = range(len(scenario.elements))
-    return {number for number in numbers if scenario.elements[number] and predicted(scenario, number) is None}
+@given(scenarios(on_error=None).map(without_ties), st.sampled_from(["raise", "skip", "handle"]))
+def test_the_operator_does_what_the_heart_does_at_the_same_instants(scenario: Scenario, on_error: str) -> None:
+    scenario = replace(scenario, on_error=on_error)
+    operator, heart = (on_virtual_time(partial(seen, scenario, by_heart=by_heart)) for by_heart in (False, True))
+    assert operator == heart
 
 
 @given(scenarios())
-def test_outputs_match_the_model(scenario: Scenario) -> None:
+def test_outputs_match_those_of_the_heart(scenario: Scenario) -> None:
+    """Also when several things happen at one instant, for which the order within an instant is free."""
+    should = expected(scenario)
+
     async def body() -> None:
         done = await run(scenario)
-        failing = failing_numbers(scenario)
-        assert (done.error is not None) == bool(failing)
-        if not failing:
-            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, predicted_outputs(scenario))
-            assert sorted(done.dead_letters) == predicted_dead_letters(scenario)
+        assert (done.error is not None) == bool(should.failing)
+        if not should.failing:
+            assert normalized(scenario.mode, done.outputs) == normalized(scenario.mode, should.outputs)
+            assert sorted(done.dead_letters) == sorted(should.dead_letters)
             if scenario.mode == "ordered":
-                assert done.dead_letters == predicted_dead_letters(scenario)
+                assert done.dead_letters == should.dead_letters
             assert len(done.snapshot) == 0
             assert done.snapshot.taken == len(scenario.elements)
         if isinstance(done.error, FailureOf):
-            assert done.error.args[0] in failing
+            assert done.error.args[0] in should.failing
 
     on_virtual_time(body)
 
@@ -98,17 +103,18 @@ def check_observer(done: Run) -> None:
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6))
 def test_a_run_left_after_k_outputs_resumes_from_its_snapshot(scenario: Scenario, capacity: int, more: int) -> None:
     """For every k, with a pickled snapshot and other limits, which may be smaller."""
-    if failing_numbers(scenario):
+    if expected(scenario).failing:
         scenario = replace(scenario, on_error="skip")
-    expected = normalized(scenario.mode, predicted_outputs(scenario))
+    should = expected(scenario)
+    outputs = normalized(scenario.mode, should.outputs)
 
     async def body(k: int) -> int:
         source = Source(scenario)
         first = await run(scenario, source, max_outputs=k)
         restored = pickle.loads(pickle.dumps(first.snapshot))
         rest = await run(scenario, source, restore=restored, capacity=capacity, buffer=capacity + more)
-        assert normalized(scenario.mode, first.outputs + rest.outputs) == expected
-        assert sorted(first.dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
+        assert normalized(scenario.mode, first.outputs + rest.outputs) == outputs
+        assert sorted(first.dead_letters + rest.dead_letters) == sorted(should.dead_letters)
         assert rest.snapshot.taken == len(scenario.elements)
         return len(first.outputs)
 
@@ -117,33 +123,46 @@ def test_a_run_left_after_k_outputs_resumes_from_its_snapshot(scenario: Scenario
         k += 1
 
 
+@given(scenarios(on_error="skip"), st.integers(0, 12), st.booleans())
+def test_the_heart_and_the_operator_resume_each_others_snapshots(scenario: Scenario, k: int, is_first: bool) -> None:
+    should = normalized(scenario.mode, expected(scenario).outputs)
+
+    async def body() -> None:
+        source = Source(scenario)
+        before, snapshot = await received(scenario, source, k, by_heart=is_first)
+        after, empty = await received(scenario, source, math.inf, by_heart=not is_first, restore=snapshot)
+        assert normalized(scenario.mode, before + after) == should
+        assert (len(empty), empty.taken) == (0, len(scenario.elements))
+
+    on_virtual_time(body)
+
+
 @given(scenarios(on_error="raise", has_on_timeout=False))
 def test_a_failed_run_resumes_from_its_snapshot_with_a_repaired_function(scenario: Scenario) -> None:
+    good = Scripted(
+        {
+            number: Step(0.0, result_of(scenario, number, element.rows))
+            for number, element in enumerate(scenario.elements)
+            if element is not None
+        }
+    )
+    should = expected(scenario, good)
+
     async def body() -> None:
         source = Source(scenario)
         failed = await run(scenario, source)
-        good = Scripted(
-            {
-                number: Step(0.0, result_of(scenario, number, element.rows))
-                for number, element in enumerate(scenario.elements)
-                if element is not None
-            }
-        )
         rest = await run(scenario, source, good, restore=pickle.loads(pickle.dumps(failed.snapshot)))
         assert rest.error is None
-        expected = predicted_outputs(scenario, lambda scenario, number: rows_of(scenario, number, rows(number)))
-        assert normalized(scenario.mode, failed.outputs + rest.outputs) == normalized(scenario.mode, expected)
-
-    def rows(number: int) -> int:
-        return scenario.elements[number].rows
+        assert normalized(scenario.mode, failed.outputs + rest.outputs) == normalized(scenario.mode, should.outputs)
 
     on_virtual_time(body)
 
 
 @given(scenarios(), QUARTERS)
 def test_a_cancelled_run_resumes_from_its_snapshot(scenario: Scenario, instant: float) -> None:
-    if failing_numbers(scenario):
+    if expected(scenario).failing:
         scenario = replace(scenario, on_error="skip")
+    should = expected(scenario)
 
     async def body() -> None:
         source = Source(scenario)
@@ -157,9 +176,8 @@ def test_a_cancelled_run_resumes_from_its_snapshot(scenario: Scenario, instant: 
                     received.append(output)  # noqa: PERF401 - what was received before counts
         assert recorder.running == operator.statistics().running == 0
         rest = await run(scenario, source, restore=operator.snapshot())
-        expected = predicted_outputs(scenario)
-        assert normalized(scenario.mode, received + rest.outputs) == normalized(scenario.mode, expected)
-        assert sorted(dead_letters + rest.dead_letters) == predicted_dead_letters(scenario)
+        assert normalized(scenario.mode, received + rest.outputs) == normalized(scenario.mode, should.outputs)
+        assert sorted(dead_letters + rest.dead_letters) == sorted(should.dead_letters)
 
     on_virtual_time(body)
 
@@ -201,7 +219,7 @@ def test_two_records_of_one_key_never_run_at_once(scenario: Scenario) -> None:
 @settings(max_examples=10_000)
 @given(scenarios(), st.integers(1, 4), st.integers(0, 6), QUARTERS)
 def test_all_properties_with_many_examples(scenario: Scenario, capacity: int, more: int, instant: float) -> None:
-    test_outputs_match_the_model.hypothesis.inner_test(scenario)
+    test_outputs_match_those_of_the_heart.hypothesis.inner_test(scenario)
     test_statistics_are_consistent.hypothesis.inner_test(scenario, int(4 * instant))
     test_a_run_left_after_k_outputs_resumes_from_its_snapshot.hypothesis.inner_test(scenario, capacity, more)
     test_a_cancelled_run_resumes_from_its_snapshot.hypothesis.inner_test(scenario, instant)
