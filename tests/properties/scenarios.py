@@ -90,6 +90,25 @@ def scenarios(draw: st.DrawFn, **fixed: Any) -> Scenario:
     return Scenario(**{**drawn, **fixed})
 
 
+@st.composite
+def crowded_scenarios(draw: st.DrawFn, **fixed: Any) -> Scenario:
+    """Many records of which many fail, few slots, and retries that wait for each other."""
+    random = Random(draw(st.integers(0, 1_000_000)))
+    capacity = random.randint(1, 3)
+    elements = tuple(
+        Element(tuple((random.randint(0, 12) / 4, random.random() < 0.4) for _ in range(3)), 1, is_bare=True)
+        for _ in range(30)
+    )
+    crowd = {
+        "elements": elements,
+        "capacity": capacity,
+        "buffer": random.randint(capacity, 30),
+        "timeout": random.choice([math.inf, 6.125]),
+        "retry": FixedDelay(2, random.choice([0.0, 0.25, 1.0, 3.0])),
+    }
+    return draw(scenarios(**crowd, **fixed))
+
+
 def without_attempt_timeout(scenario: Scenario) -> Scenario:
     retry = scenario.retry and replace(scenario.retry, attempt_timeout=math.inf)
     return replace(scenario, retry=retry)

@@ -29,13 +29,15 @@ from tests.properties.runs import (
     result_of,
     run,
 )
-from tests.properties.scenarios import KEYS, QUARTERS, FailureOf, Scenario, scenarios, without_ties
+from tests.properties.scenarios import KEYS, QUARTERS, FailureOf, Scenario, crowded_scenarios, scenarios, without_ties
 from tests.properties.specification import expected, normalized, received, seen
 from trio_asyncio_io import Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
+WITHOUT_TIES = (scenarios(on_error=None) | crowded_scenarios(on_error=None)).map(without_ties)
 
-@given(scenarios(on_error=None).map(without_ties), st.sampled_from(["raise", "skip", "handle"]))
+
+@given(WITHOUT_TIES, st.sampled_from(["raise", "skip", "handle", "skip"]))
 def test_the_operator_does_what_the_heart_does_at_the_same_instants(scenario: Scenario, on_error: str) -> None:
     scenario = replace(scenario, on_error=on_error)
     operator, heart = (on_virtual_time(partial(seen, scenario, by_heart=by_heart)) for by_heart in (False, True))
