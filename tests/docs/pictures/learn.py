@@ -1,10 +1,10 @@
-"""The pictures of docs/guide and docs/learn, by file name."""
+"""The pictures of docs/guide, docs/spark, docs/migrate and docs/design, by file name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.docs.pictures import counters, queues, snapshot_steps, spark, tasks, timelines
+from tests.docs.pictures import counters, interleavings, queues, snapshot_steps, spark, tasks, timelines
 
 __all__ = ["PICTURES"]
 
@@ -12,6 +12,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "guide/backpressure.svg": counters.backpressure,
     "guide/checkpoint.svg": counters.checkpoint,
     "guide/failures.svg": timelines.failures,
+    "design/interleavings.svg": interleavings.interleavings,
     "migrate/flink-threads.svg": tasks.flink_threads,
     "guide/head-of-line.svg": timelines.head_of_line,
     "guide/life.svg": counters.life,
