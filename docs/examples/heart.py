@@ -196,7 +196,7 @@ class Heart:
         self._backlog.popleft()
         self._accepted += 1
         self._emit()
-        await trio.lowlevel.checkpoint()  # the same
+        await trio.lowlevel.checkpoint()  # cancelled: no more is read
 
     def _append_record(self, element, results):
         value = element.value if isinstance(element, StreamRecord) else element
@@ -219,7 +219,7 @@ class Heart:
         """From the line to the results. They free the slot, but not the place."""
         with self._stopping_on_failure():
             await has_slot.wait()
-            await trio.lowlevel.checkpoint_if_cancelled()  # a cancellation may be later
+            await trio.lowlevel.checkpoint_if_cancelled()  # cancelled: no call
             entry.complete(await self._results_of(entry))
             successor = self._order.successor(entry)
             if successor is not None:
@@ -247,7 +247,7 @@ class Heart:
     async def _make_attempts(self, entry):
         """Call the function until a result or an error is final.
 
-        A deadline is a cancel scope. A retry is the next turn of a loop.
+        A deadline is a cancel scope. A retry is another pass of a loop.
         """
         deadline = trio.current_time() + self.timeout
         while True:
@@ -296,7 +296,7 @@ class Heart:
             self._slots.free()
         start = trio.current_time()
         await has_slot.wait()
-        await trio.lowlevel.checkpoint_if_cancelled()
+        await trio.lowlevel.checkpoint_if_cancelled()  # cancelled: no call
         return trio.current_time() - start
 
     async def _handle(self, handler, *arguments):
