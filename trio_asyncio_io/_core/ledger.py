@@ -225,7 +225,7 @@ class Ledger:
         if not self.input_ended:
             self.input_ended = True
             self.flow.input_end = now
-            self.settle(now, idles=not self.backlog)
+            self.settle(now, idles=not self.backlog and not self.counters.running)
 
     # Waits for the start of an attempt
 
