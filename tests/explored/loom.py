@@ -24,6 +24,7 @@ Two private names of Trio are replaced while a program runs, and a third one is 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import weakref
 from collections import deque
@@ -481,9 +482,14 @@ class Exploration:
     ends: set[object] = field(default_factory=set)
 
     def check(self, name: object, schedules: int, states: int) -> None:
-        """Raise an `AssertionError` with the trace of a violation, or if the numbers are others than those."""
+        """Raise an `AssertionError` with the trace of a violation, or if the numbers are others than those.
+
+        With EXPLORED_NUMBERS=any, the numbers are not compared.
+        """
         assert self.violation is None, f"{name}: {self}"
         assert self.is_complete, f"{name}: not complete after {self}"
+        if os.environ.get("EXPLORED_NUMBERS") == "any":
+            return
         assert (self.schedules, self.states) == (schedules, states), (
             f"{name}: {schedules} schedules and {states} states have become {self}. So the behaviour has changed: if "
             "that is intended, write the new numbers into the table"

@@ -1,0 +1,159 @@
+"""The search itself: it finds what it should, prunes nothing that matters, and leaves Trio as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import trio
+
+from tests.explored.loom import PRIVATE, Event, Exploration, Loom, Violation, Walk, explore
+from tests.explored.world import IGNORED, OperatorWorld, Setting
+
+
+class Counter:
+    """A program of two tasks that count, with a checkpoint between reading and writing: the oldest of all races."""
+
+    is_eager = is_crowded = False
+
+    def __init__(self, loom: Loom) -> None:
+        self.subjects: list[object] = []
+        self.count = 0
+        self._loom = loom
+
+    async def main(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._add, name="first")
+            nursery.start_soon(self._add, name="second")
+        if self.count != 2:
+            raise Violation(f"the count is {self.count}")
+
+    async def _add(self) -> None:
+        before = self.count
+        if self._loom.choose("it is written at once", "another task runs before it is written"):
+            await trio.lowlevel.checkpoint()
+        self.count = before + 1
+        self._loom.say(f"{trio.lowlevel.current_task().name} writes {self.count}")
+
+    def events(self) -> list[Event]:
+        return []
+
+    def check(self, *, is_quiet: bool) -> None:
+        pass
+
+    def state(self, walk: Walk) -> None:
+        walk.add(self.count)
+
+    def end(self) -> object:
+        return self.count
+
+
+class Waiting(Counter):
+    """A program that waits for what never comes."""
+
+    async def main(self) -> None:
+        await trio.sleep_forever()
+
+
+class Kept(Counter):
+    """A program whose object stays in memory."""
+
+    kept: list[object] = []  # noqa: RUF012 - the defect
+
+    async def main(self) -> None:
+        self.subjects.append(Counter(self._loom))
+        self.kept += self.subjects
+
+
+def test_a_race_is_found_with_the_shortest_trace() -> None:
+    found = explore(Counter)
+    assert str(found).splitlines()[1:] == [
+        "   1. another task runs before it is written",
+        "   2. it is written at once",
+        "  -> second writes 1",
+        "  -> first writes 1",
+    ]
+    assert found.violation == "Violation: the count is 1"
+
+
+def test_a_deadlock_is_found() -> None:
+    assert explore(Waiting).violation == "Violation: all tasks wait, and nothing can happen: a deadlock"
+
+
+def test_an_object_that_stays_in_memory_is_found() -> None:
+    violation = explore(Kept).violation
+    Kept.kept.clear()
+    assert violation == "1 of 1 operators are still in memory after their runs"
+
+
+def test_numbers_that_have_changed_are_named_with_their_setting() -> None:
+    found = Exploration(schedules=12, states=29, is_complete=True)
+    found.check("two records", 12, 29)
+    with pytest.raises(AssertionError, match="two records: 12 schedules and 30 states have become 12 schedules, 29 st"):
+        found.check("two records", 12, 30)
+
+
+def test_trio_has_the_private_names_that_the_loom_replaces() -> None:
+    missing = [f"{owner.__name__}.{name}" for owner, name in PRIVATE if not hasattr(owner, name)]
+    assert not missing, f"Trio {trio.__version__} has no {missing}: find out what has replaced them"
+
+
+def test_trio_is_left_as_it_was() -> None:
+    before = [getattr(owner, name) for owner, name in PRIVATE[:2]]
+    explore(Counter)
+    explore(Waiting)
+    assert [getattr(owner, name) for owner, name in PRIVATE[:2]] == before
+    assert trio.run(trio.sleep, 0) is None
+
+
+# Pruning
+
+SMALL = [
+    Setting(is_eager=True),
+    Setting(records=3),
+    Setting(capacity=1, retries=1, fails=True),
+    Setting(timeout=3.0, bound=1),
+    Setting(records=3, walls=(0,), mode="unordered", flatten=(2, 0, 2)),
+    Setting(cancel=True, bound=1),
+    Setting(gate="one"),
+    Setting(records=3, capacity=1, is_slow=True),
+]
+
+
+def explored(setting: Setting, *, is_pruned: bool = True, ignored: frozenset[str] = IGNORED) -> Exploration:
+    make: Callable[[Loom], OperatorWorld] = partial(OperatorWorld, setting)
+    return explore(make, bound=setting.bound, is_pruned=is_pruned, ignored=ignored)
+
+
+@pytest.mark.parametrize("setting", SMALL, ids=str)
+def test_without_pruning_there_are_more_schedules_and_the_same_ends(setting: Setting) -> None:
+    pruned, unpruned = explored(setting), explored(setting, is_pruned=False)
+    assert pruned.is_complete
+    assert unpruned.is_complete
+    assert pruned.schedules < unpruned.schedules
+    assert pruned.ends == unpruned.ends
+
+
+# By class whose objects are left out: a world in which states that differ in nothing else have different futures
+CLASSES = {
+    ("Value", "Error"): Setting(capacity=1, retries=1, fails=True),
+    ("ParkingLot",): Setting(records=3, consumers=2, is_slow=True),
+    ("AsyncWaitOperator",): Setting(records=3, consumers=2, is_slow=True),
+}
+
+
+@pytest.mark.parametrize("names", CLASSES, ids="-".join)
+def test_a_state_without_objects_that_matter_merges_states(names: tuple[str, ...]) -> None:
+    setting = CLASSES[names]
+    assert explored(setting, ignored=IGNORED | {*names}).states < explored(setting).states
+
+
+@pytest.mark.parametrize(("owner", "method"), [(Walk, "task"), (OperatorWorld, "state")])
+def test_a_state_without_the_tasks_or_the_world_loses_ends(
+    owner: type, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = Setting(capacity=1, retries=1, fails=True)
+    complete = explored(setting)
+    monkeypatch.setattr(owner, method, lambda *_, **__: None)
+    assert explored(setting).ends < complete.ends
