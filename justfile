@@ -51,6 +51,11 @@ thorough *ARGS: _java setup
     {{ python }} -m pytest {{ parallel }} -m "(connect or thorough or hypothesis) and not soak" \
         --hypothesis-profile=thorough "$@"
 
+# Run the operator in every interleaving of small worlds, the larger ones, too: two minutes of CPU time
+[no-exit-message]
+explore *ARGS: setup
+    {{ python }} -m pytest {{ parallel }} tests/explored "$@"
+
 # Check style, formatting, the pages and the import contracts
 lint: setup
     {{ python }} -m ruff check

@@ -9,6 +9,8 @@ import pytest
 
 from tests.explored.core import CoreSetting, explore_core
 
+pytestmark = pytest.mark.slow
+
 Table = list[tuple[int, int, CoreSetting]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -87,7 +88,9 @@ def test_an_object_that_stays_in_memory_is_found() -> None:
     assert violation == "1 of 1 operators are still in memory after their runs"
 
 
-def test_numbers_that_have_changed_are_named_with_their_setting() -> None:
+def test_numbers_that_have_changed_are_named_with_their_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EXPLORED_NUMBERS", raising=False)
+    monkeypatch.setattr("tests.explored.loom.NUMBERS_OF", sys.version_info[:2])
     found = Exploration(schedules=12, states=29, is_complete=True)
     found.check("two records", 12, 29)
     with pytest.raises(AssertionError, match="two records: 12 schedules and 30 states have become 12 schedules, 29 st"):

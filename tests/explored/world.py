@@ -162,13 +162,15 @@ class OperatorWorld:
         self._scope = trio.CancelScope()
         self._operator: Any = None
         self._is_inside = False  # the block
+        self._is_ending = False  # its body is over
         self._is_first = True  # no operator was restored yet
         self._has_left = False  # the consumer
         self._calls: dict[int, list[int]] = {}  # by their first record, those that run
         self._handlers: set[int] = set()
         self._tries: dict[int, int] = {}
         self._began: dict[int, float] = {}
-        self._due: dict[int, float] = {}  # of records in a backoff
+        self._spent: dict[int, float] = {}  # by record, the seconds of its attempts and backoffs
+        self._due: dict[int, float] = {}  # of records that wait for their retry: when their backoff ends
         self._done: set[int] = set()
         self._failed: set[int] = set()
         self._gate = Bit(self)
@@ -230,7 +232,18 @@ class OperatorWorld:
             flow, counters = ledger.flow, ledger.counters
             walk.add(flow.backoffs, flow.spent, flow.at_keys, flow.room.is_on, flow.input_end, counters.running)
         walk.add(sorted(map(str, self._parked)), sorted(self._may), self._is_inside, self._is_first, self._has_left)
-        walk.add(self.got, self.dead, list(self._calls.values()), self._handlers, self._began, self._due, self._done)
+        walk.add(
+            self.got,
+            self.dead,
+            list(self._calls.values()),
+            self._handlers,
+            self._began,
+            self._spent,
+            self._due,
+            self._done,
+        )
+        if self.setting.timeout < inf:
+            walk.add({each: self._spent[each] for each in self._spent if each not in self._done | self._failed})
         walk.add(self._tries, self._failed, len(self.subjects), self._loom.was_interrupted, self._scope.cancel_called)
         walk.add([gate.state() for gate in self._gates()])
 
@@ -260,6 +273,8 @@ class OperatorWorld:
             raise
         finally:
             del self._calls[first]
+            for each in values:
+                self._spent[each] = self._spent.get(each, 0.0) + self._loom.now - self._began.pop(each)
         if how == "error":
             self._raise(values)
         self._done.update(values)
@@ -267,10 +282,12 @@ class OperatorWorld:
 
     def _raise(self, values: list[int]) -> None:
         for each in values:
-            if self._tries[each] <= self.setting.retries:
-                self._due[each] = self._loom.now + BACKOFF
-            elif len(values) > 1 and self.setting.group_split:
-                self._due[each] = self._loom.now
+            may_retry = self._tries[each] <= self.setting.retries
+            is_split = len(values) > 1 and self.setting.group_split
+            backoff = BACKOFF if may_retry else 0.0
+            if (may_retry or is_split) and self._spent[each] + backoff < self.setting.timeout:
+                self._due[each] = self._loom.now + backoff
+                self._spent[each] += backoff
             else:
                 self._failed.add(each)
         raise OSError(values[0])
@@ -329,6 +346,7 @@ class OperatorWorld:
             self._loom.say(f"{problem}: restored with {_names_in(snapshot)}")
             self._is_first, self._has_left, self._scope = False, False, trio.CancelScope()
             self._due.clear()
+            self._spent.clear()
         self._check_end()
 
     async def _phase(self, snapshot: Snapshot | None) -> str | None:
@@ -336,12 +354,16 @@ class OperatorWorld:
         problem = None
         self._operator = self.operator_type(self._function, source=self._source(), restore=snapshot, **self._options())
         self.subjects.append(self._operator)
+        self._is_ending = False
         try:
             with self._scope:
                 self._is_inside = True
                 try:
                     async with self._operator:
-                        await self._body()
+                        try:
+                            await self._body()
+                        finally:
+                            self._is_ending = True
                 finally:
                     self._is_inside = False
         except (KeyboardInterrupt, Exception, BaseExceptionGroup) as error:
@@ -439,8 +461,7 @@ class OperatorWorld:
                 raise Violation(f"two calls of the key of {value} run at once")
             if self._due.get(value, 0.0) > self._loom.now:
                 raise Violation(f"the retry of {value} begins before the end of its backoff")
-        if not self._is_inside:
-            raise Violation(f"the call of {_list(values)} begins after the block")
+        self._check_start(values)
         if len(self._calls) >= setting.capacity:
             raise Violation(f"{len(self._calls) + 1} calls run, and the capacity is {setting.capacity}")
         if setting.sets_variable:
@@ -448,13 +469,36 @@ class OperatorWorld:
                 raise Violation(f"the call of {values[0]} has the context variable of {variable.get()}")
             variable.set(values[0])
 
+    def _check_start(self, values: list[int]) -> None:
+        if self._is_ending:
+            raise Violation(f"the call of {_list(values)} begins after the body of the block")
+        if values[0] in self._tries:
+            return
+        overtaken = [each for each in range(values[0]) if self._could_begin(each)]
+        if overtaken:
+            raise Violation(f"the call of {_list(values)} begins before that of {_list(overtaken)}")
+        if self.must_retry_first:
+            raise Violation(f"the call of {_list(values)} begins while {_list(list(self._due))} wait for their retry")
+
+    def _could_begin(self, value: int) -> bool:
+        """Whether the first call of a record that is older than one that begins must have begun before."""
+        setting = self.setting
+        if value in self._tries or not self._is_first or setting.refuses or setting.gate == "per key":
+            return False
+        same_key = range(key_of(value), value, 2) if setting.mode == "keyed" else ()
+        return all(each in self._done for each in same_key)
+
     def _check_cancelled(self, values: list[int]) -> None:
         """A call is cancelled at its deadline, or because the block ends."""
-        due = min(self._began[each] for each in values) + self.setting.timeout
+        due = self._deadline(values)
         if self._loom.now > due:
             raise Violation(f"the call of {_list(values)} is cancelled {self._loom.now - due:g} s after its deadline")
-        if self._loom.now < due and not self.setting.retries and self._operator._ledger.may_start:
+        if self._loom.now < due and not self.setting.group and self._operator._ledger.may_start:
             raise Violation(f"the call of {_list(values)} is cancelled {due - self._loom.now:g} s before its deadline")
+
+    def _deadline(self, values: list[int]) -> float:
+        """Waits for a slot or a gate do not count towards the timeout."""
+        return min(self._began[each] - self._spent.get(each, 0.0) for each in values) + self.setting.timeout
 
     # What is promised: at any moment, and when no task is ready
 
@@ -480,11 +524,12 @@ class OperatorWorld:
             raise Violation("the buffer has room, and the source is not read")
         if view.has_room and view.is_held:
             raise Violation("the buffer has room, and the feeder holds an element")
-        if view.leaving and not any(label[0] is READ for label in self._parked) and not self._has_left:
-            raise Violation(f"{_list(view.leaving)} could be received, and all consumers wait")
+        busy = sum(label[0] is READ for label in self._parked)
+        if view.leaving and busy < setting.consumers and not self._has_left:
+            raise Violation(f"{_list(view.leaving)} could be received, and a consumer waits")
         if setting.timeout < inf and not setting.unwinds_slowly:
             for values in self._calls.values():
-                if now >= min(self._began[each] for each in values) + setting.timeout:
+                if now >= self._deadline(values):
                     raise Violation(f"the call of {_list(values)} goes on after its deadline")
 
     def gates_by_key(self) -> dict[Any, Bit]:
@@ -495,6 +540,12 @@ class OperatorWorld:
 
     def _gates(self) -> list[Any]:
         return [self._gate, *self.gates_by_key().values()]
+
+    @property
+    def must_retry_first(self) -> bool:
+        """Whether as many records wait for their retry as can run at once."""
+        limit = self.setting.capacity * (self.setting.group or 1)
+        return self.setting.gate != "per key" and len(self._due) >= limit
 
     def choose(self, *texts: str) -> int:
         return self._loom.choose(*texts)
@@ -632,9 +683,7 @@ class View:
         self.is_held = len(records) > ledger.buffered
         accepted = records[: ledger.buffered]
         self.leaving = [_value(each) for each in self._leaving(elements) if _has_outputs(each)]
-        raised = [each for each in world._due if world._due[each] > world.now or each not in world._calls]
-        limit = setting.capacity * (setting.group or 1)
-        self.must_retry_first = setting.gate != "per key" and len(raised) >= limit
+        self.must_retry_first = world.must_retry_first
         ready = [value for value in self._first_of_keys(accepted) if self._is_ready(value)]
         self.new = [value for value in ready if value not in world._due]
         self.startable = [value for value in ready if value in world._due or not self.must_retry_first]
