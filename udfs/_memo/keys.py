@@ -39,9 +39,9 @@ def idempotency_key(*values: Any, version: str = "1") -> str:
         TypeError: A value has another type.
 
     Example:
-        async def invoke(self, number, account, amount):
+        async def invoke(self, number, amount):
             headers = {"Idempotency-Key": idempotency_key("payment", number)}
-            await self.http.post("/payments", json={"account": account, "amount": amount}, headers=headers)
+            await self.http.post("/payments", json={"amount": amount}, headers=headers)
     """
     return key_of(version, values).hex()
 

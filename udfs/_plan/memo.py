@@ -201,8 +201,9 @@ class Memo:
             An `answered_at` that is null, or more than an hour ahead of a worker's clock, fails the Spark job.
 
         Example:
-            paid = spark.read.parquet("/data/paid")
-            paid = paid.selectExpr("struct(city) as inputs", "temp as answer", "paid_at as answered_at")
+            paid = spark.read.parquet("/data/paid").selectExpr(
+                "struct(city) as inputs", "temp as answer", "paid_at as answered_at"
+            )
             Memo("/data/weather").add(paid)
         """
         directory = self._existing()
