@@ -17,7 +17,7 @@ from weakref import WeakMethod
 import trio
 from trio.lowlevel import Task, current_task, enable_ki_protection
 
-from ._core.admission import Admission, CallEndedError, Passage
+from ._core.admission import Admission, CallEndedError, GateLine
 from ._core.gate import CURRENT_CALL
 from ._core.ledger import Ledger
 from ._core.queue import Entry
@@ -77,13 +77,11 @@ class WeighedCall:
     Args:
         admission: The call.
         on_failure: Called with the exception of a broken gate.
-        change: Called when a gate may admit a call earlier than it said: a gate of this key, or a common one.
         outer: What is around it, or None: the call of the element, if a policy has gates of its own.
     """
 
     admission: Admission
     on_failure: Callable[[Exception, Entry | None], None]
-    change: Callable[[Any], None]
     outer: Any = None
 
     @enable_ki_protection
@@ -99,9 +97,10 @@ class WeighedCall:
             self.admission.settle(actual, name)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self.on_failure(error, None)
-        self.change(None)
-        if self.admission.passage.keys is not None:
-            self.change(self.admission.passage.keys)
+        line = self.admission.line
+        line.change(line)
+        if line.common is not None:
+            line.change(line.common)
         _settle_if_running(self.outer, actual, name)
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
@@ -142,11 +141,11 @@ def _usage_of(call: Any, name: str | None) -> tuple[float, float] | None:
     return None if call is None else call.usage(name)
 
 
-def present_call(passage: Passage) -> WeighedCall | None:
-    """The present task's call that has passed these gates."""
+def present_call(line: GateLine) -> WeighedCall | None:
+    """The present task's call that has passed the gates of this line."""
     call: object = CURRENT_CALL.get()
     while isinstance(call, WeighedCall):
-        if call.admission.passage is passage:
+        if call.admission.line is line:
             return call
         call = call.outer
     return None
@@ -197,12 +196,10 @@ class _Operator:
 
 # Of calls that no worker makes. In a worker, setting a variable would cost a copy of its context, and a checkpoint
 _FROM_CACHE: ContextVar[bool] = ContextVar("trio_asyncio_io_from_cache", default=False)
+# Not weak: the traceback of an error leads from a worker to its task, so a weak key would never go
 _WORKERS: dict[trio.lowlevel.Task, _Worker] = {}
 # By nursery, not as a context variable, which would cost each element time
 _OPERATORS: dict[trio.Nursery, _Operator] = {}
-
-
-# Both lose their entries explicitly. A weak key would never go: the traceback of an error leads from a worker to its task
 
 
 def register_worker(worker: _Worker) -> None:

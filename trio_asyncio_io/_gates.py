@@ -3,25 +3,23 @@
 The scheduler decides which call may start; see `_core.admission`. This module reports to the gates how calls end.
 
 Operators that use one gate, by object or by class and name, share its `GateFamily`: the copies that a `PerKey` makes of
-it, or the gate itself. Each of them is a `GateInUse`, which notifies its users when it changes.
+it, or the gate itself. Each of them is a `SharedGate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from itertools import repeat
 from math import inf
 from types import TracebackType
-from typing import Final
 from weakref import ref
 
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
 from ._calls import WeighedCall, present_call
-from ._core.admission import Admission, KeyGates, Line, Passage, Weights, weights_of_call
-from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, expired, identity_of
+from ._core.admission import Admission, GateLine, SharedGate, Weights
+from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, identity_of
 from ._core.notes import set_on
 from ._core.queue import Entry
 from ._errors import Reading, outcome_for
@@ -33,78 +31,24 @@ FEW = 64  # with fewer keys, a search for those without calls is not worth its c
 MAX_UNUSED = 10_000  # keys without calls whose gates are kept for their state
 
 
-@dataclass(eq=False, frozen=True, slots=True)
-class User:
-    """An operator that uses a gate.
-
-    Args:
-        change: Called when the gate may admit a call earlier than it said.
-        running: Returns the number of the operator's running calls.
-    """
-
-    change: Callable[[], None]
-    running: Callable[[], int]
-
-
-class GateInUse:
-    """A gate in the present Trio run.
-
-    Args:
-        gate: The gate.
-        on_idle_change: Called when the gate has become idle, or is idle no longer.
-
-    Attributes:
-        gate: As given.
-        offset: The gate's own time minus Trio's.
-        users: The operators that use the gate now.
-    """
-
-    __slots__ = ("_on_idle_change", "_was_idle", "gate", "offset", "users")
-
-    def __init__(self, gate: Gate, on_idle_change: Callable[[], None]) -> None:
-        self.gate = gate
-        self.offset = offset_of(gate)
-        self.users: set[User] = set()
-        self._on_idle_change = on_idle_change
-        self._was_idle = gate.is_idle
-
-    def has_calls(self) -> bool:
-        """Whether an operator that uses the gate has a running call."""
-        return any(user.running() for user in self.users)
-
-    def notify_others(self) -> None:
-        """The gate has changed. Its only user knows that already."""
-        if self.gate.is_idle != self._was_idle:
-            self._was_idle = self.gate.is_idle
-            self._on_idle_change()
-        if len(self.users) > 1:
-            for user in self.users:
-                user.change()
-
-
-class _Itself(Copies):
-    """A gate for all calls: itself in place of copies, under the key None."""
-
-    def __missing__(self, key: Hashable) -> Gate:
-        return self.gate
-
-
 class GateFamily:
     """The copies of one gate, by key, in the present Trio run. All operators that use the family share it.
 
     Args:
         copies: The gates, by key. Those of earlier runs are among them.
+        identity: Gates of one identity have one family.
 
     Attributes:
         gate: The gate that is copied.
         users: Called when the family has become idle, or is idle no longer.
     """
 
-    def __init__(self, copies: Copies) -> None:
+    def __init__(self, copies: Copies, identity: Hashable) -> None:
         self.gate = copies.gate
+        self._identity = identity
         self.users: set[Callable[[], None]] = set()
         self._copies = copies
-        self._in_use: dict[Hashable, GateInUse] = {}
+        self._in_use: dict[Hashable, SharedGate] = {}
         self._was_idle = self.is_idle
 
     @property
@@ -112,24 +56,25 @@ class GateFamily:
         """Whether no call has to be checked."""
         return self.gate.is_idle and not self._copies.busy
 
-    def use(self, key: Hashable, user: User) -> GateInUse:
-        """The gate of this key."""
-        in_use = self._in_use.get(key)
-        if in_use is None:
-            in_use = self._in_use[key] = GateInUse(self._copies[key], lambda: self._refresh(key))
+    def use(self, key: Hashable) -> SharedGate:
+        """The gate of this key, or with None that of all calls."""
+        shared = self._in_use.get(key)
+        if shared is None:
+            gate = self._copies[key]
+            shared = self._in_use[key] = SharedGate(gate, offset_of(gate), lambda: self._refresh(key))
             self._forget_some()
-        in_use.users.add(user)
-        return in_use
+        return shared
 
-    def leave(self, key: Hashable, user: User) -> None:
-        """An operator has no more calls of this key."""
-        in_use = self._in_use[key]
-        in_use.users.discard(user)
-        offset_of(in_use.gate)  # its clock stands still from here to the next run
-        if not in_use.users:
+    def leave(self, line: GateLine) -> None:
+        """An operator has no more calls in this line."""
+        key = line.key
+        shared = self._in_use[key]
+        shared.lines.discard(line)
+        offset_of(shared.gate)  # its clock stands still from here to the next run
+        if not shared.lines:
             del self._in_use[key]
             if key in self._copies:
-                if may_forget(in_use.gate):
+                if may_forget(shared.gate):
                     self._forget(key)
                 else:
                     self._copies[key] = self._copies.pop(key)  # the last of those without calls
@@ -138,7 +83,7 @@ class GateFamily:
         """An operator has ended. Without a name and without users, the family goes; its state is in the gates."""
         self.users.discard(refresh)
         if not self.users and self.gate.name is None:
-            dict_of_run(_FAMILIES).pop(_key_of_family(self._copies), None)
+            dict_of_run(_FAMILIES).pop(self._identity, None)
 
     def _forget_some(self) -> None:
         """Forget the keys without calls, except the `MAX_UNUSED` most recently used of those whose state matters.
@@ -193,20 +138,22 @@ def may_forget(gate: Gate) -> bool:
     return gate.may_forget(trio.current_time() + offset_of(gate))
 
 
-def use_family(copies: Copies, refresh: Callable[[], None]) -> GateFamily:
+def use_family(copies: Copies, refresh: Callable[[], None], *, is_keyed: bool) -> GateFamily:
     """The family of these copies, or of their class and name, in the present Trio run.
 
     Args:
         copies: Of a gate.
         refresh: Becomes a user of the family.
+        is_keyed: Whether the copies are those of a `PerKey`, which share no state with a gate for all calls.
 
     Raises:
         ValueError: Another operator uses gates of this name with another configuration.
     """
-    families, key = dict_of_run(_FAMILIES), _key_of_family(copies)
-    family = families.get(key)
-    if family is None or not _check_configuration(family.gate, copies.gate, is_used=bool(family.users)):
-        family = families[key] = GateFamily(copies)
+    families, gate = dict_of_run(_FAMILIES), copies.gate
+    identity = is_keyed, id(copies) if is_keyed and gate.name is None else identity_of(gate)
+    family = families.get(identity)
+    if family is None or not _check_configuration(family.gate, gate, is_used=bool(family.users)):
+        family = families[identity] = GateFamily(copies, identity)
     family.users.add(refresh)
     return family
 
@@ -226,16 +173,6 @@ def _check_configuration(first: Gate, given: Gate, *, is_used: bool) -> bool:
     return is_same
 
 
-def _key_of_family(copies: Copies) -> Hashable:
-    has_own_copies = copies.gate.name is None and not isinstance(copies, _Itself)
-    return type(copies), id(copies) if has_own_copies else identity_of(copies.gate)
-
-
-# A call that was reported as lost
-_LOST: Final = Admission(Passage((), ()), 0.0, ())
-_LOST.has_ended = True
-
-
 class Gates:
     """The gates of one operator, or of one policy.
 
@@ -248,10 +185,9 @@ class Gates:
     Attributes:
         is_idle: Whether no call has to be checked.
         has_keys: Whether calls have gates of their keys.
-        line: The records that wait for gates of all calls.
-        passage: The gates of calls without a key.
-        admissions: By sequence, the calls that were admitted and have not ended. A call that started while all gates
-            were idle has none.
+        line: The line of all calls.
+        admissions: sequence -> the call that was admitted and has not ended. A call that started while all gates were
+            idle has none.
     """
 
     def __init__(
@@ -261,118 +197,103 @@ class Gates:
         on_throttled: Callable[[], None],
         on_failure: Callable[[Exception, Entry | None], None],
     ) -> None:
-        self._common = [gate for gate in gates if isinstance(gate, Gate)]
+        common = [gate for gate in gates if isinstance(gate, Gate)]
         self._per_key = next((gate for gate in gates if isinstance(gate, PerKey)), None)
-        self._given = self._common if self._per_key is None else [*self._common, *self._per_key.gates]
+        self._given = common if self._per_key is None else [*common, *self._per_key.gates]
         self._running = running
         self._on_throttled = on_throttled
         self._on_failure = on_failure
-        self._families: list[GateFamily] = []  # of the gates for all calls first, then of each `PerKey`
-        self._of_key: dict[Hashable, KeyGates] = {}
+        self._common: list[GateFamily] = []
+        self._keyed: list[GateFamily] = []  # of the gates of the `PerKey`
+        self._lines: dict[Hashable, GateLine] = {}  # by key
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
         self.is_idle = False
         self.has_keys = self._per_key is not None
-        self.line = Line()
-        self.passage = Passage(self._common, self.line.in_use)
+        self.line = GateLine(common, change=self._change, count_running=running)
         self.admissions: dict[int, Admission] = {}
 
-    def open(self, refresh: Callable[[], None], change: Callable[[KeyGates | None], None]) -> None:
+    def open(self, refresh: Callable[[], None], change: Callable[[GateLine], object]) -> None:
         """The operator starts.
 
         Args:
             refresh: Called when `is_idle` may have changed.
-            change: Called when a gate may admit a call earlier than it said: a gate of this key, or a common one.
+            change: Called when a gate of this line may admit a call earlier than it said.
 
         Raises:
             ValueError: A gate has the name of another one, with another configuration.
         """
-        self._notify, self._change = refresh, change
-        self._user = User(lambda: change(None), self._running)
-        of_keys = () if self._per_key is None else self._per_key.copies
-        for copies in (*map(_Itself, self._common), *of_keys):
-            self._families.append(use_family(copies, self._refresh))
-        self.line.in_use.extend(family.use(None, self._user) for family in self._families[: len(self._common)])
+        self._notify, self._on_change = refresh, change
+        for gate in self.line.given:
+            self._common.append(use_family(Copies(gate), self._refresh, is_keyed=False))
+        for copies in () if self._per_key is None else self._per_key.copies:
+            self._keyed.append(use_family(copies, self._refresh, is_keyed=True))
+        self.line.open([family.use(None) for family in self._common])
         self._refresh()
 
     def close(self) -> None:
         """The operator has ended."""
-        for family, _ in zip(self._families, self.line.in_use, strict=False):
-            family.leave(None, self._user)
-        for keys in self._of_key.values():
-            keys.close()
-        self._of_key.clear()
-        for family in self._families:
+        for family, _ in zip(self._common, self.line.gates, strict=False):  # not strict: `open` may have raised
+            family.leave(self.line)
+        for line in self._lines.values():
+            self._leave(line)
+        self._lines.clear()
+        for family in (*self._common, *self._keyed):
             family.release(self._refresh)
 
-    def of_key(self, value: object, *others: object) -> KeyGates | None:
-        """The gates of the key of a call with these arguments. None: it has none.
+    def line_of(self, *arguments: object) -> GateLine:
+        """The line of a call with these arguments: that of its key, or that of all calls if it has no key.
 
         Raises:
             Exception: `key` raised.
         """
-        key = None if self._per_key is None else self._per_key.key(value, *others)
+        key = None if self._per_key is None else self._per_key.key(*arguments)
         if key is None:
-            return None
-        found = self._of_key.get(key)
-        if found is None:
+            return self.line
+        line = self._lines.get(key)
+        if line is None:
             self._drop_some()
-            found = self._of_key[key] = self._opened(key)
-        return found
+            line = GateLine(self._given, self.line, key=key, change=self._change, count_running=self._running)
+            line.open([family.use(key) for family in self._keyed])
+            self._lines[key] = line
+        return line
 
     # The ends of calls
 
-    def completed(self, entry: Entry, now: float) -> None:
-        """A call has returned."""
-        admission = self.admissions.pop(entry.sequence, None)
-        if admission is not None:
-            self._end(admission, repeat(OK), now)
-
-    def cancelled(self, entry: Entry, now: float) -> None:
-        """A call was cancelled."""
-        admission = self.admissions.pop(entry.sequence, None)
-        if admission is not None:
-            self._end(admission, repeat(CANCELLED), now)
-
-    def expired(self, entry: Entry, since: float, now: float) -> None:
-        """The deadline of a record has expired during a call that started at this instant."""
-        admission = self._failing(entry, since)
-        if admission is not None:
-            self._end(admission, repeat(expired()), now)
-
-    def failed(self, entry: Entry, since: float, reading: Reading, now: float) -> Exception | None:
-        """A call that started at this instant has raised this error.
+    def end(self, call: Entry, since: float, end: Outcome | Reading, now: float) -> Exception | None:
+        """The call of a record that started at this instant has ended: with an outcome, or by raising.
 
         Returns:
             The first exception of a `classify`, or None.
         """
-        admission = self._failing(entry, since)
-        if admission is None or admission.has_ended:
-            return None
-        outcomes, problem = self._outcomes_of(reading, admission.passage)
-        self._end(admission, outcomes, now)
-        return problem
+        admission = self.admissions.pop(call.sequence, None)
+        if admission is None:
+            if end is OK or end is CANCELLED:
+                return None  # it started while all gates were idle
+            admission = self._unreported(call, since)
+        return None if admission is None else self._end(admission, end, now)
 
-    def lost(self, entry: Entry, since: float, error: Exception | None) -> None:
+    def lose(self, call: Entry, since: float, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another call has given the element its result."""
-        if error is None:
-            self.cancelled(entry, trio.current_time())
-        else:
-            self.failed(entry, since, Reading(error), trio.current_time())
-        self.admissions[entry.sequence] = _LOST
+        admission = self.admissions.get(call.sequence)
+        if admission is None and error is not None:
+            admission = self._unreported(call, since)
+        if admission is not None:
+            self._end(admission, CANCELLED if error is None else Reading(error), trio.current_time())
+            self.admissions[call.sequence] = admission  # it has ended, so nothing more is reported
 
     def call_of(self, entry: Entry) -> WeighedCall | None:
         """The call of a record, for `settle`. None: all gates were idle when it started."""
         admission = self.admissions.get(entry.sequence)
-        return None if admission is None else WeighedCall(admission, self._on_failure, self._change)
+        return None if admission is None else WeighedCall(admission, self._on_failure)
 
-    def weights_of_extra(self, entry: Entry, passage: Passage) -> Weights:
+    def weights_of_extra(self, entry: Entry, line: GateLine) -> Weights:
         """The weights of another call for a record: those that its first call was estimated to have.
 
-        Raises the same errors as `weights_of_call`, if all gates were idle when the first call started.
+        Raises the same errors as `weights_of_records`, if all gates were idle when the first call started.
         """
-        call = present_call(passage) if passage.is_weighted else None
-        return weights_of_call(entry.records, passage) if call is None else call.admission.weights
+        call = present_call(line) if line.is_weighted else None
+        return line.weights_of_records(entry.records) if call is None else call.admission.weights
 
     def around(self, admission: Admission) -> _CallInGates:
         """The context of an admitted call; reports its end to the gates."""
@@ -380,11 +301,11 @@ class Gates:
 
     def weighed(self, admission: Admission) -> WeighedCall:
         """An admitted call of the present task, as `settle` finds it."""
-        earlier = present_call(admission.passage)  # of the same element, in these gates
+        earlier = present_call(admission.line)  # of the same element, in these gates
         if earlier is not None:
             earlier.admission.further += (admission,)
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        return WeighedCall(admission, self._on_failure, self._change, outer)
+        return WeighedCall(admission, self._on_failure, outer)
 
     def end_with(self, admission: Admission, error: BaseException | None) -> Exception | None:
         """An admitted call has raised this error, or has returned (None).
@@ -392,46 +313,50 @@ class Gates:
         Returns:
             The first exception of a `classify`, or None.
         """
-        outcomes: Iterable[Outcome] = repeat(OK if error is None else CANCELLED)
-        problem = None
-        try:
-            if isinstance(error, Exception):
-                outcomes, problem = self._outcomes_of(Reading(error), admission.passage)
-        finally:
-            self._end(admission, outcomes, trio.current_time())
-            self._change(None)
+        end = Reading(error) if isinstance(error, Exception) else OK if error is None else CANCELLED
+        problem = self._end(admission, end, trio.current_time())
+        self._change(self.line)
         return problem
 
-    def _failing(self, entry: Entry, since: float) -> Admission | None:
-        """The call of a record that fails. None: the user's key or weight is broken."""
-        admission = self.admissions.pop(entry.sequence, None)
-        if admission is not None:
-            return admission
+    def _unreported(self, call: Entry, since: float) -> Admission | None:
+        """A call that started while all gates were idle. None: the user's key or weight is broken."""
         try:
-            keys = self.of_key(entry.records[0].value)
-            passage = self.passage if keys is None else keys.passage
-            return Admission(passage, since, weights_of_call(entry.records, passage))
+            line = self.line_of(call.records[0].value)
+            return Admission(line, since, line.weights_of_records(call.records))
         except Exception as error:  # noqa: BLE001 - the user's key or weight may raise anything
-            self._on_failure(error, entry)
+            self._on_failure(error, call)
             return None
 
     @enable_ki_protection
-    def _end(self, admission: Admission, outcomes: Iterable[Outcome], now: float) -> None:
-        """Report the end of a call. Its lines are asked again when this operator assigns next."""
+    def _end(self, admission: Admission, end: Outcome | Reading, now: float) -> Exception | None:
+        """Report the end of a call. Its lines are asked again when this operator assigns next.
+
+        Returns:
+            The first exception of a `classify`, or None.
+        """
+        if admission.has_ended:
+            return None
+        outcomes: Iterable[Outcome] = ()
+        problem = None
+        if isinstance(end, Outcome):
+            outcomes = repeat(end)
+        else:
+            outcomes, problem = self._outcomes_of(end, admission.line)
         try:
             admission.end(outcomes, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._on_failure(error, None)
         self.line.held_until = -inf
-        if admission.passage.keys is not None:
-            self._change(admission.passage.keys)
+        if admission.line is not self.line:
+            self._change(admission.line)
+        return problem
 
-    def _outcomes_of(self, reading: Reading, passage: Passage) -> tuple[list[Outcome], Exception | None]:
+    def _outcomes_of(self, reading: Reading, line: GateLine) -> tuple[list[Outcome], Exception | None]:
         """The outcome of an error for each gate, and the first exception of a `classify`."""
         outcomes, problem = [], None
         error = reading.error
         assert isinstance(error, Exception)
-        for gate in passage.given:
+        for gate in line.given:
             try:
                 outcomes.append(outcome_for(reading, gate))
             except Exception as raised:  # noqa: BLE001 - the user's classifier may raise anything
@@ -443,28 +368,23 @@ class Gates:
             self._on_throttled()
         return outcomes, problem
 
+    def _change(self, line: GateLine) -> None:
+        self._on_change(line)
+
     def _refresh(self) -> None:
-        self.is_idle = all(family.is_idle for family in self._families)
+        self.is_idle = all(family.is_idle for family in (*self._common, *self._keyed))
         self._notify()
 
-    def _opened(self, key: Hashable) -> KeyGates:
-        user = User(lambda: self._change(keys), self._running)
-        families = self._families[len(self._common) :]
-
-        def close() -> None:
-            for family in families:
-                family.leave(key, user)
-
-        in_use = [family.use(key, user) for family in families]
-        keys = KeyGates(in_use, self.line.in_use, self._given, close)
-        return keys
+    def _leave(self, line: GateLine) -> None:
+        for family in self._keyed:
+            family.leave(line)
 
     def _drop_some(self) -> None:
         """Drop the keys without calls. The cost is a few steps per key, on average."""
-        if len(self._of_key) >= self._enough:
-            for key in [key for key, each in self._of_key.items() if not each.is_in_use]:
-                self._of_key.pop(key).close()
-            self._enough = max(FEW, 2 * len(self._of_key))
+        if len(self._lines) >= self._enough:
+            for key in [key for key, line in self._lines.items() if not (line.heap or line.running)]:
+                self._leave(self._lines.pop(key))
+            self._enough = max(FEW, 2 * len(self._lines))
 
 
 class _CallInGates:

@@ -28,8 +28,9 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._attempts import Invoker
 from ._calls import register_worker, remove_worker
-from ._core.admission import KeyGates, Waiting
+from ._core.admission import GateLine, Waiting
 from ._core.describe import describe
+from ._core.gate import CANCELLED, OK, expired
 from ._core.groups import Part, part_of, splits_of
 from ._core.ledger import Ledger
 from ._core.notes import copied, set_on
@@ -54,6 +55,10 @@ class _End(Enum):
     EXPIRED = "the first deadline of its records has cancelled it. The error: what it raised meanwhile, or None"
     REFUSED = "a gate has refused it, with this error"
     CANCELLED = "the operator stops. The error: what it raised meanwhile, or None"
+
+
+# For gates, of calls that have not raised. `expired` makes that of a deadline
+_OUTCOMES = {None: OK, _End.CANCELLED: CANCELLED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +202,8 @@ class WorkerPool:
         if not self.scheduler.is_plain:
             self.dispatch()
 
-    def _change(self, keys: KeyGates | None) -> None:
-        if self.scheduler.change(keys) and not self.is_reporting:
+    def _change(self, line: GateLine) -> None:
+        if self.scheduler.change(line) and not self.is_reporting:
             self.dispatch()
 
 
@@ -437,18 +442,10 @@ class Worker:
             return None
         self._pool.is_reporting = self._has_reported = True
         try:
-            if end is None:
-                gates.completed(call, now)
-            elif end is _End.RAISED:
-                assert reading is not None
-                return gates.failed(call, self._pool.ledger.began(call), reading, now)
-            elif end is _End.EXPIRED:
-                gates.expired(call, self._pool.ledger.began(call), now)
-            else:
-                gates.cancelled(call, now)
+            since = call.since if end is None else self._pool.ledger.began(call)
+            return gates.end(call, since, reading or _OUTCOMES.get(end) or expired(), now)
         finally:
             self._pool.is_reporting = False
-        return None
 
     def _end_records(
         self, result: Any, end: _End | None, error: Exception | None, reading: Reading | None, now: float
@@ -728,4 +725,4 @@ class Worker:
     def lose(self, error: Exception | None) -> None:
         """See `GatesOfCall`."""
         if self._entry is not None and self._pool.gates is not None:
-            self._pool.gates.lost(self._entry, self._pool.ledger.began(self._entry), error)
+            self._pool.gates.lose(self._entry, self._pool.ledger.began(self._entry), error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 from typing import Any
@@ -13,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_asyncio_io._core.admission import Admission, KeyGates, Line, Passage
+from trio_asyncio_io._core.admission import Admission, GateLine, SharedGate
 from trio_asyncio_io._core.gate import OK, Gate, Outcome, RefusedError
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import Entry, InputOrder, KeyOrder
-from trio_asyncio_io._core.scheduler import ENDED, FOR_SLOT, RUNNING, TRANSITIONS, Deadlines, Scheduler
+from trio_asyncio_io._core.scheduler import Deadlines, Scheduler
 
 
 class Watched(Gate):
@@ -51,19 +50,11 @@ class Watched(Gate):
         assert self.running >= 0
 
 
-@dataclass(eq=False)
-class InUse:
-    """A gate in use, on the clock of the test."""
-
-    gate: Any
-    users: list[Any] = field(default_factory=list)
-
-    offset = 0.0
-
-    def notify_others(self) -> None: ...
-
-    def has_calls(self) -> bool:
-        return True
+def line_of(gates: list[Gate], given: list[Gate], common: GateLine | None = None) -> GateLine:
+    """A line of an operator whose calls run all the time."""
+    line = GateLine(given, common, count_running=lambda: 1)
+    line.open([SharedGate(gate) for gate in gates])
+    return line
 
 
 class FakeGates:
@@ -72,18 +63,17 @@ class FakeGates:
     def __init__(self, common: list[Gate], per_key: Any = None) -> None:
         self.is_idle = False
         self.has_keys = per_key is not None
-        self.line = Line(InUse(gate) for gate in common)
-        self.passage = Passage(common, self.line.in_use)
+        self.line = line_of(common, common)
         self.admissions: dict[int, Admission] = {}
-        self.keys: dict[str, KeyGates] = {}
+        self.keys: dict[str, GateLine] = {}
         self._common, self._per_key = common, per_key
 
-    def of_key(self, value: Any) -> KeyGates | None:
+    def line_of(self, value: Any) -> GateLine:
         if self._per_key is None:
-            return None
+            return self.line
         if value[0] not in self.keys:
             gate = self._per_key()
-            self.keys[value[0]] = KeyGates([InUse(gate)], self.line.in_use, [*self._common, gate], lambda: None)
+            self.keys[value[0]] = line_of([gate], [*self._common, gate], self.line)
         return self.keys[value[0]]
 
 
@@ -117,24 +107,6 @@ def values_of(scheduler: Scheduler, now: float) -> list[Any]:
     while (entry := start(scheduler, now)) is not None:
         found.append(entry.value)
     return found
-
-
-# The table
-
-
-def test_every_state_can_run_or_end() -> None:
-    for state, events in TRANSITIONS.items():
-        assert set(events.values()) <= TRANSITIONS.keys()
-        assert (state == ENDED) == (not events)
-    reached = {FOR_SLOT}
-    while (more := {target for state in reached for target in TRANSITIONS[state].values()} | reached) != reached:
-        reached = more
-    assert reached == set(TRANSITIONS)
-
-
-def test_only_an_attempt_that_ends_leads_to_a_backoff() -> None:
-    assert [state for state, events in TRANSITIONS.items() if "retry" in events] == [RUNNING]
-    assert all(target != RUNNING for event in ("retry", "stop") for target in [TRANSITIONS[RUNNING].get(event)])
 
 
 # Order
@@ -250,9 +222,9 @@ def test_while_a_common_gate_holds_the_first_record_none_starts() -> None:
 
 def test_a_change_of_a_gate_matters_while_a_record_waits_for_it() -> None:
     _, scheduler = made("ab", gates=FakeGates([Watched(at_once=1)]))
-    assert not scheduler.change()
+    assert not scheduler.change(scheduler._line)
     assert values_of(scheduler, 0.0) == ["a"]
-    assert scheduler.change()
+    assert scheduler.change(scheduler._line)
 
 
 def test_a_refused_call_has_its_slot_and_its_reason() -> None:
@@ -315,11 +287,11 @@ def test_a_record_that_waits_for_a_gate_when_the_operator_ends_has_waited_for_it
         ledger.complete(a, ["A"], 2.0)
     assert values_of(scheduler, 2.0) == []
     waiting = ledger.counters.at_gate
-    assert waiting == gates.passage.running == len(gates.line) == len(scheduler.waiting) > 0
+    assert waiting == gates.line.running == len(gates.line.heap) == len(scheduler.waiting) > 0
     waited = ledger.counters.gate_wait_seconds + sum(7.0 - each.since for each in scheduler.waiting.values())
     ledger.stop_starting()
     scheduler.close(7.0)
-    assert (ledger.counters.at_gate, gates.passage.running, len(gates.line)) == (0, 0, 0)
+    assert (ledger.counters.at_gate, gates.line.running, len(gates.line.heap)) == (0, 0, 0)
     assert ledger.counters.gate_wait_seconds == waited
     assert sum(ledger.counters.seconds_by_gate.values()) > 0
     assert ledger.counters.cancelled == is_retry
@@ -416,7 +388,7 @@ def test_random_runs_keep_the_invariants(
             spent[sequence] += now - began[sequence]
             if (admission := gates.admissions.pop(sequence, None)) is not None:
                 admission.end([OK] * len(admission.weights), now)
-                scheduler.change()
+                scheduler.change(scheduler._line)
                 for each in gates.keys.values():
                     scheduler.change(each)
             if is_good:

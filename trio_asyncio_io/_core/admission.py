@@ -1,41 +1,35 @@
-"""Admission: the gates that a call passes, and the records that wait for them. Plain data, without a task or a clock.
+"""Admission: the gates that a call passes, and the calls that wait for them. Plain data, without a task or a clock.
 
-A call passes the gates of its key first, and then those of all calls. All of them must admit it at one instant. The
-records that wait for the same gates form a line. Only the first record in a line is checked, so no record overtakes an
-older one with a larger weight.
+A call passes the gates of its key first, and then those of all calls. All of them must admit it at one instant. Calls
+that wait for the same gates form a line. Only the first one in a line is checked, so no call overtakes an older one
+with a larger weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf
-from operator import sub
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from .checks import check_number, check_weight
 from .describe import describe
 from .gate import CANCELLED, Gate, Outcome, sum_as_written
 from .notes import add_note
 from .queue import Entry
-from .statistics import combined
 
 __all__ = [
     "SAME_INSTANT",
     "Admission",
     "CallEndedError",
-    "Holders",
-    "KeyGates",
-    "Line",
-    "Passage",
+    "GateLine",
     "Rank",
+    "SharedGate",
     "Waiting",
     "Weights",
     "check_settled",
     "rank_of",
-    "weights_of",
-    "weights_of_call",
 ]
 
 # Instants that differ by less are equal. Otherwise rounding could yield a delay that is below the clock's resolution
@@ -45,53 +39,214 @@ Weights: TypeAlias = tuple[float, ...]  # of a call, in each gate
 Rank: TypeAlias = tuple[bool, int, int]  # the lowest one starts first
 
 
-class GateInUse(Protocol):
-    """A gate in the present Trio run. Its own instants are Trio's plus `offset`."""
-
-    gate: Gate
-    offset: float
-
-    def notify_others(self) -> None: ...
-    def has_calls(self) -> bool: ...
-
-
-@dataclass(eq=False, slots=True)
-class Passage:
-    """The gates that a call passes.
+class SharedGate:
+    """A gate in use, by the lines of one or more operators.
 
     Args:
-        given: The gates as given, whose weights and classifiers apply.
-        in_use: The same gates, in use.
+        gate: The gate.
+        offset: The gate's own time minus that of the lines, in seconds.
+        on_idle_change: Called when the gate has become idle, or is no longer idle.
 
     Attributes:
-        running: The number of admitted calls that have not ended, and of records that wait in the common line.
-        unweighted: The weights of a call if no gate has any.
+        gate, offset: As given.
+        lines: The lines whose calls pass it.
+    """
+
+    __slots__ = ("_on_idle_change", "_was_idle", "gate", "lines", "offset")
+
+    def __init__(self, gate: Gate, offset: float = 0.0, on_idle_change: Callable[[], None] = lambda: None) -> None:
+        self.gate = gate
+        self.offset = offset
+        self.lines: set[GateLine] = set()
+        self._on_idle_change = on_idle_change
+        self._was_idle = gate.is_idle
+
+    def has_calls(self) -> bool:
+        """Whether an operator that uses the gate has a running call."""
+        return any(line.count_running() for line in self.lines)
+
+    def notify_others(self) -> None:
+        """The gate has changed. Its only user knows that already."""
+        if self.gate.is_idle != self._was_idle:
+            self._was_idle = self.gate.is_idle
+            self._on_idle_change()
+        if len(self.lines) > 1:
+            for line in self.lines:
+                line.change(line)
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Holder:
+    """The gate that holds back a line.
+
+    Args:
+        gate: Its label.
+        since: Since when.
+        earlier: Gate -> the seconds for which it had held back the line before.
+    """
+
+    gate: str
+    since: float
+    earlier: Mapping[str, float]
+
+    def seconds(self, now: float) -> dict[str, float]:
+        """Gate -> the seconds for which it has held back the line."""
+        return {**self.earlier, self.gate: self.earlier.get(self.gate, 0.0) + now - self.since}
+
+
+class GateLine:
+    """Gates, and the calls that wait for them, by rank.
+
+    Args:
+        given: All gates that its calls pass, as given to the operator: their weights and classifiers apply.
+        common: The line of all calls, whose gates the calls of this one pass as well. None: it is that line itself.
+        key: The key of its calls, if `common` is given.
+        change: Called with this line when a gate may admit a call earlier than it said.
+        count_running: Returns the number of the operator's running calls.
+
+    Attributes:
+        given, common, key, change, count_running: As given.
+        gates: The gates in use that hold back this line.
+        passed: The gates in use that its calls pass, in the order of `given`.
+        running: The number of admitted calls that have not ended, and of calls that wait in the common line.
+        held_until: When the first call may be admitted, if nothing changes before. -inf: unknown.
+        failure: An exception of a gate of a key, which the next check of a call raises.
+        heap: The waiting calls, with their ranks. The first call in the line of a key stays until it has started.
         is_weighted: Whether a gate has weights.
+        unweighted: The weights of a call if no gate has any.
     """
 
-    given: Sequence[Gate]
-    in_use: Sequence[GateInUse]
-    running: int = 0
-    keys: KeyGates | None = None
-    unweighted: Weights = field(init=False)
-    is_weighted: bool = field(init=False)
+    def __init__(
+        self,
+        given: Sequence[Gate],
+        common: GateLine | None = None,
+        *,
+        key: Hashable = None,
+        change: Callable[[GateLine], object] = lambda _: None,
+        count_running: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.given = given
+        self.common = common
+        self.key = key
+        self.change = change
+        self.count_running = count_running
+        self.gates: Sequence[SharedGate] = ()
+        self.passed: Sequence[SharedGate] = ()
+        self.running = 0
+        self.held_until = -inf
+        self.failure: Exception | None = None
+        self.heap: list[tuple[Rank, Waiting]] = []
+        self.is_weighted = any(gate.weight is not None for gate in given)
+        self.unweighted = (1.0,) * len(given)
+        self._first = 0  # position of the first of the line's own gates
+        self._holder = Holder("", 0.0, {})
 
-    def __post_init__(self) -> None:
-        self.unweighted = (1.0,) * len(self.given)
-        self.is_weighted = any(gate.weight is not None for gate in self.given)
+    def open(self, gates: Sequence[SharedGate]) -> None:
+        """Use these gates."""
+        earlier: Sequence[SharedGate] = () if self.common is None else self.common.gates
+        self.gates, self.passed, self._first = gates, (*earlier, *gates), len(earlier)
+        for each in gates:
+            each.lines.add(self)
 
+    # Calls
 
-def weights_of(value: object, passage: Passage, *others: object) -> Weights:
-    """The weights of a call with this value, and with these other arguments.
+    def weights_of(self, value: object, *others: object) -> Weights:
+        """The weights of a call with these arguments.
 
-    Raises:
-        Exception: The `weight` of a gate raised, or returned something other than a weight.
-    """
-    if not passage.is_weighted:
-        return passage.unweighted
-    return tuple(
-        1.0 if gate.weight is None else _weight_of(gate, gate.weight, value, *others) for gate in passage.given
-    )
+        Raises:
+            Exception: The `weight` of a gate raised, or returned something other than a weight.
+        """
+        if not self.is_weighted:
+            return self.unweighted
+        return tuple(
+            1.0 if gate.weight is None else _weight_of(gate, gate.weight, value, *others) for gate in self.given
+        )
+
+    def weights_of_records(self, records: Sequence[Entry]) -> Weights:
+        """The weights of a call for these records: in each gate with weights, the sum of theirs as they are written.
+
+        Raises the same errors as `weights_of`.
+        """
+        if not self.is_weighted:
+            return self.unweighted
+        if len(records) == 1:
+            return self.weights_of(records[0].value)
+        weights = zip(*(self.weights_of(entry.value) for entry in records), strict=True)
+        return tuple(
+            1.0 if gate.weight is None else sum_as_written(of_gate)
+            for gate, of_gate in zip(self.given, weights, strict=True)
+        )
+
+    def delay(self, weights: Weights, now: float) -> float:
+        """The longest delay of this line's own gates for a call with these weights. Notes the gate with that delay.
+
+        Raises:
+            RefusedError: A gate refuses the call.
+            Exception: A gate is broken.
+        """
+        longest, holder = 0.0, None
+        # Not strict: the weights of a call with a key go on with those in the gates of its key
+        for each, weight in zip(self.gates, weights[self._first :], strict=False):
+            delay = 0.0 if each.gate.is_idle else each.gate.delay(now + each.offset, weight)
+            if delay != 0.0:
+                if delay.__class__ is not float or not 0 < delay < inf:
+                    _check_delay(delay, each)
+                if delay > max(longest, SAME_INSTANT):
+                    longest, holder = delay, each.gate
+        if holder is not None:
+            self.hold(holder.label, now)
+        return longest
+
+    def holds(self, weights: Weights, now: float, first: Waiting | None = None) -> bool:
+        """Whether the next call has to wait in this line. `first`: the call, if it waits in the line already.
+
+        Raises the same errors as `delay`.
+        """
+        if self.heap and self.heap[0][1] is not first:
+            return True
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        return self.delay(weights, now) > 0
+
+    # Waits
+
+    def hold(self, gate: str, now: float) -> None:
+        """From now on, the gate with this label holds back the line."""
+        if gate != self._holder.gate:
+            self._holder = Holder(gate, now, self._holder.seconds(now))
+
+    def join(self, waiting: Waiting, now: float) -> None:
+        """A call starts to wait."""
+        self.hold_back(waiting, now)
+        heappush(self.heap, (waiting.rank, waiting))
+        if self.heap[0][1] is waiting:
+            self.held_until = -inf
+
+    def hold_back(self, waiting: Waiting, now: float) -> None:
+        """The gates hold back a call from now on."""
+        waiting.held_by, waiting.since, waiting.holder = self, now, self._holder
+
+    def leave(self, waiting: Waiting) -> None:
+        """A call leaves the line."""
+        if self.heap[0][1] is waiting:
+            heappop(self.heap)
+            self.held_until = -inf
+        else:
+            self.heap = [item for item in self.heap if item[1] is not waiting]
+            heapify(self.heap)
+
+    def waits_of(self, waiting: Waiting, now: float) -> dict[str, float]:
+        """Gate -> the seconds for which it has held back this call, above 0.
+
+        All calls in a line wait for the gate that holds back the first one.
+        """
+        since, joined, holder = waiting.since, waiting.holder, self._holder
+        if joined is holder or joined is None:  # one gate has held back the line all the time
+            return {holder.gate: now - since} if now > since else {}
+        before = joined.seconds(since)
+        waits = {gate: seconds - before.get(gate, 0.0) for gate, seconds in holder.seconds(now).items()}
+        return {gate: seconds for gate, seconds in waits.items() if seconds > 0}
 
 
 def _weight_of(gate: Gate, weight: Callable[..., float], *values: object) -> float:
@@ -103,18 +258,57 @@ def _weight_of(gate: Gate, weight: Callable[..., float], *values: object) -> flo
     return check_weight("weight", found, of=gate)
 
 
-def weights_of_call(records: Sequence[Entry], passage: Passage) -> Weights:
-    """The weights of a call for these records: in each gate with weights, the sum of theirs as they are written.
+def _check_delay(delay: float, shared: SharedGate) -> None:
+    legal = "seconds, not NaN (0.0 admits the call)"
+    check_number("delay", delay, legal, lambda seconds: seconds >= -inf, kind="seconds as a number", of=shared.gate)
+    if delay == inf and not shared.has_calls():
+        raise RuntimeError(
+            f"the gate {describe(shared.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "
+            "could change that. Return a finite delay"
+        )
 
-    Raises the same errors as `weights_of`.
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """A call that waits for something other than the first slot of its record: in a backoff, or for gates.
+
+    Attributes:
+        entry: The record, or the group of records.
+        since: When its present wait for a slot or a gate began. In a backoff: when the wait for a slot will begin.
+        context: The context variables of its earlier attempts: opaque here. None: those of the operator's block.
+        cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
+        part: That of a group with which it is called, or None.
+        rank: That of its next attempt.
+        line: The gates of its next attempt. None: not yet known.
+        weights: What the call weighs in them.
+        held_by: The line whose gates hold it back now, or None.
+        is_in_line_of_key: Whether it is in the line of its key. It stays there until its attempt has started.
+        holder: That of the line when it joined.
     """
-    if not passage.is_weighted:
-        return passage.unweighted
-    weights = [weights_of(entry.value, passage) for entry in records]
-    return tuple(
-        1.0 if gate.weight is None else sum_as_written(of_gate)
-        for gate, of_gate in zip(passage.given, zip(*weights, strict=True), strict=True)
-    )
+
+    entry: Entry
+    since: float
+    context: Any = None
+    cause: Exception | None = None
+    part: Any = None
+    rank: Rank = field(init=False)
+    line: GateLine | None = None
+    weights: Weights = ()
+    held_by: GateLine | None = None
+    is_in_line_of_key: bool = False
+    holder: Holder | None = None
+
+    def __post_init__(self) -> None:
+        self.rank = rank_of(self.entry)
+
+
+def rank_of(entry: Entry) -> Rank:
+    """The rank of a record's next attempt.
+
+    Retries are before new records, those with few attempts first, so that not one record makes all the probes of a
+    circuit breaker; then comes the oldest record.
+    """
+    return not entry.attempts, entry.attempts, entry.sequence
 
 
 class CallEndedError(RuntimeError):
@@ -150,7 +344,7 @@ class Admission:
     The end is final: afterwards `end` has no effect, and `settle` is an error.
 
     Args:
-        passage: The gates.
+        line: The gates that it has passed.
         since: When the call started.
         weights: What it was estimated to weigh in each gate.
 
@@ -163,7 +357,7 @@ class Admission:
         has_ended: Whether the call has ended.
     """
 
-    passage: Passage
+    line: GateLine
     since: float
     weights: Weights
     settled: dict[int, float] | None = field(default=None, init=False)
@@ -180,19 +374,19 @@ class Admission:
         """
         since, position = self.since, 0
         try:
-            for each, weight in zip(self.passage.in_use, self.weights, strict=True):
+            for each, weight in zip(self.line.passed, self.weights, strict=True):
                 if each.gate.is_idle:
                     self.idle += (position,)
                 else:
                     each.gate.started(since + each.offset, weight)
                 position += 1
         except Exception:
-            for number, earlier in enumerate(self.passage.in_use[:position]):
+            for number, earlier in enumerate(self.line.passed[:position]):
                 if number not in self.idle:
                     earlier.gate.ended(since + earlier.offset, 0.0, CANCELLED, self.weights[number])
             raise
         self.has_started = True
-        self.passage.running += 1
+        self.line.running += 1
         return self
 
     def end(self, outcomes: Iterable[Outcome], now: float) -> None:
@@ -207,12 +401,12 @@ class Admission:
         if self.has_ended:
             return
         self.has_ended = True
-        self.passage.running -= self.has_started
+        self.line.running -= self.has_started
         problem: Exception | None = None
         seconds, weights = now - self.since, self.weights
         if self.settled:
             weights = tuple(map(self._weight, range(len(weights))))
-        for position, (each, weight, outcome) in enumerate(zip(self.passage.in_use, weights, outcomes, strict=False)):
+        for position, (each, weight, outcome) in enumerate(zip(self.line.passed, weights, outcomes, strict=False)):
             if outcome.error is None and position in self.idle:
                 continue
             try:
@@ -232,7 +426,7 @@ class Admission:
     def settle(self, actual: float, name: str | None) -> None:
         """Correct the weight in each gate that has one, or in those of this name. Call `check_settle` before."""
         for position in self._weighted(name):
-            each = self.passage.in_use[position]
+            each = self.line.passed[position]
             each.gate.correct(self._weight(position), actual)
             self.settled = {**(self.settled or {}), position: actual}
             each.notify_others()
@@ -254,209 +448,6 @@ class Admission:
 
     def _weighted(self, name: str | None) -> Iterator[int]:
         """The positions of the gates with a weight, or of those of this name. Idle gates have no start to correct."""
-        for position, gate in enumerate(self.passage.given):
+        for position, gate in enumerate(self.line.given):
             if gate.weight is not None and name in {None, gate.name} and position not in self.idle:
                 yield position
-
-
-@dataclass(eq=False, slots=True)
-class Waiting:
-    """A record that waits for something other than its first slot: in a backoff, or for gates.
-
-    Attributes:
-        entry: The record.
-        context: The context variables of its earlier attempts: opaque here. None: those of the operator's block.
-        cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
-        state: A state of `scheduler.TRANSITIONS`.
-        since: When the present wait began.
-        rank: Of its next attempt.
-        passage, weights, keys: The gates of its next attempt. None: not yet known; `keys` also if it has no key.
-        is_in_line_of_key: Whether it is in the line of its key. It stays there until its attempt has started.
-        earlier: The times of the gates of its line when it joined.
-        part: That of a group with which it is called, or None.
-    """
-
-    entry: Entry
-    context: Any
-    state: str
-    since: float
-    cause: Exception | None = None
-    rank: Rank = field(init=False)
-    passage: Passage | None = None
-    weights: Weights = ()
-    keys: KeyGates | None = None
-    is_in_line_of_key: bool = False
-    earlier: Mapping[str, float] = field(default_factory=dict)
-    mark: Any = None
-    part: Any = None
-
-    def __post_init__(self) -> None:
-        self.rank = rank_of(self.entry)
-
-
-def rank_of(entry: Entry) -> Rank:
-    """The rank of a record's next attempt.
-
-    Retries are before new records, those with few attempts first, so that not one record makes all the probes of a
-    circuit breaker; then comes the oldest record.
-    """
-    return not entry.attempts, entry.attempts, entry.sequence
-
-
-class Holders:
-    """By gate, the time for which it has been the one that holds back a line.
-
-    All records in a line wait for the gate that holds back the first one. The increase of these times while a record
-    is in the line is its wait for each gate.
-    """
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-        self._holder = ""
-        self._since = 0.0
-
-    def change(self, gate: str, now: float) -> None:
-        """From now on, this gate holds back the line."""
-        if gate != self._holder:
-            self._seconds = self.seconds(now)
-            self._holder, self._since = gate, now
-
-    def seconds(self, now: float) -> dict[str, float]:
-        """By gate, its time so far."""
-        return {**self._seconds, self._holder: self._seconds.get(self._holder, 0.0) + now - self._since}
-
-    @property
-    def mark(self) -> Mapping[str, float]:
-        """The times when the present holder began. It is another object after each change."""
-        return self._seconds
-
-    def of_wait(self, waiting: Waiting, now: float) -> dict[str, float]:
-        """By gate, its time since this record has joined the line."""
-        if waiting.mark is self._seconds:  # one gate has held back the line all the time
-            return {self._holder: now - waiting.since} if now > waiting.since else {}
-        return self.since(waiting.earlier, now)
-
-    def since(self, earlier: Mapping[str, float], now: float) -> dict[str, float]:
-        """By gate, its time since `seconds` returned `earlier`, without gates whose time is 0."""
-        grown = combined(sub, self.seconds(now), earlier)
-        return {gate: seconds for gate, seconds in grown.items() if seconds > 0}
-
-
-class Line:
-    """The records that wait for some gates, by rank.
-
-    Attributes:
-        in_use: The gates.
-        holders: By gate, how long it has held back this line.
-        held_until: When the first record may be admitted, if nothing changes before. -inf: unknown.
-        heap: The records, with their ranks.
-        failure: An exception of a gate of a key, which the next check of a record raises.
-    """
-
-    def __init__(self, in_use: Iterable[GateInUse] = ()) -> None:
-        self.in_use = list(in_use)
-        self.holders = Holders()
-        self.held_until = -inf
-        self.heap: list[tuple[Rank, Waiting]] = []
-        self.failure: Exception | None = None
-
-    def __len__(self) -> int:
-        return len(self.heap)
-
-    @property
-    def first(self) -> Waiting:
-        """The record of the lowest rank."""
-        return self.heap[0][1]
-
-    def join(self, waiting: Waiting, now: float) -> None:
-        """A record starts to wait."""
-        waiting.earlier, waiting.mark = self.holders.seconds(now), self.holders.mark
-        heappush(self.heap, (waiting.rank, waiting))
-        if self.first is waiting:
-            self.held_until = -inf
-
-    def leave(self, waiting: Waiting) -> None:
-        """A record no longer waits."""
-        if self.first is waiting:
-            heappop(self.heap)
-            self.held_until = -inf
-        else:
-            self.heap = [item for item in self.heap if item[1] is not waiting]
-            heapify(self.heap)
-
-    def delay(self, weights: Sequence[float], now: float) -> float:
-        """The longest delay of the gates for a call with these weights. Notes the gate with that delay.
-
-        Raises:
-            RefusedError: A gate refuses the call.
-            Exception: A gate is broken.
-        """
-        longest, holder = 0.0, None
-        for each, weight in zip(self.in_use, weights, strict=True):
-            delay = 0.0 if each.gate.is_idle else each.gate.delay(now + each.offset, weight)
-            if delay != 0.0:
-                if delay.__class__ is not float or not 0 < delay < inf:
-                    _check_delay(delay, each)
-                if delay > max(longest, SAME_INSTANT):
-                    longest, holder = delay, each.gate
-        if holder is not None:
-            self.holders.change(holder.label, now)
-        return longest
-
-
-def _check_delay(delay: float, in_use: GateInUse) -> None:
-    legal = "seconds, not NaN (0.0 admits the call)"
-    check_number("delay", delay, legal, lambda seconds: seconds >= -inf, kind="seconds as a number", of=in_use.gate)
-    if delay == inf and not in_use.has_calls():
-        raise RuntimeError(
-            f"the gate {describe(in_use.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "
-            "could change that. Return a finite delay"
-        )
-
-
-class KeyGates:
-    """The gates of one key in one operator.
-
-    Args:
-        in_use: The gates of the key.
-        common: The operator's other gates, which the calls pass as well.
-        given: All of these gates as given, the common ones first.
-        close: Called when the operator no longer uses the gates.
-
-    Attributes:
-        line: The records that wait for the gates of the key. The first one stays until it has started.
-        passage: The gates that the calls pass.
-    """
-
-    def __init__(
-        self,
-        in_use: Iterable[GateInUse],
-        common: Sequence[GateInUse],
-        given: Sequence[Gate],
-        close: Callable[[], None],
-    ) -> None:
-        self.line = Line(in_use)
-        self.passage = Passage(given, (*common, *self.line.in_use), keys=self)
-        self.close = close
-        self._of_key = slice(len(common), None)
-
-    @property
-    def is_in_use(self) -> bool:
-        """Whether records wait, or calls run."""
-        return len(self.line) > 0 or self.passage.running > 0
-
-    def admit(self, waiting: Waiting | None, weights: Weights, now: float) -> bool:
-        """Whether the gates admit the next call of this record, the first in line.
-
-        Raises the same errors as `delay`.
-        """
-        if self.line and self.line.first is not waiting:
-            return False
-        return not self.delay(weights, now)
-
-    def delay(self, weights: Weights, now: float) -> float:
-        """See `Line.delay`."""
-        if self.line.failure is not None:
-            failure, self.line.failure = self.line.failure, None
-            raise failure
-        return self.line.delay(weights[self._of_key], now)

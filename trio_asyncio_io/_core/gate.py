@@ -270,7 +270,7 @@ class Copies(dict[Hashable, Gate]):
     """The copies of one gate, by key.
 
     Args:
-        gate: Is copied for each key that is missing.
+        gate: Is copied for each key that is missing. The gate of the key None, for all calls, is this one itself.
 
     Attributes:
         gate: As given.
@@ -285,5 +285,5 @@ class Copies(dict[Hashable, Gate]):
         self.enough = 0
 
     def __missing__(self, key: Hashable) -> Gate:
-        self[key] = copy = deepcopy(self.gate)
-        return copy
+        self[key] = gate = self.gate if key is None else deepcopy(self.gate)
+        return gate

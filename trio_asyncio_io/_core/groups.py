@@ -22,7 +22,7 @@ from itertools import count
 from math import inf
 from typing import NamedTuple
 
-from .admission import KeyGates, Line, Rank, rank_of
+from .admission import GateLine, Rank, rank_of
 from .queue import Entry
 
 __all__ = ["Group", "Grouping", "Part", "Pool", "part_of", "splits_of"]
@@ -67,10 +67,10 @@ class Group(Entry):
 
 
 class Kind(NamedTuple):
-    """The common properties of the records of a group. The gates of their key and their part may be None."""
+    """The common properties of the records of a group. Their part may be None."""
 
     is_retry: bool
-    keys: KeyGates | None
+    line: GateLine
     part: Part | None
 
 
@@ -112,9 +112,9 @@ class Pool:
         """Note whether the first record has waited long enough."""
         self.is_due |= self.opened + self.wait <= now
 
-    def is_behind(self, line: Line) -> bool:
+    def is_behind(self, line: GateLine) -> bool:
         """Whether a group waits in the line that starts before one of this pool."""
-        return len(line) > 0 and line.first.rank < self.rank
+        return bool(line.heap) and line.heap[0][0] < self.rank
 
 
 class Grouping:
@@ -135,7 +135,7 @@ class Grouping:
         self._due: list[tuple[float, int, Pool]] = []  # by the instant at which the group is complete
         self._complete: list[tuple[Rank, int, Pool]] = []  # pools with a complete group, by rank
         self._all: list[tuple[Rank, int, Pool]] = []  # all pools, by rank
-        self._behind: dict[KeyGates, list[Pool]] = {}  # pools behind a group in the line of their key
+        self._behind: dict[GateLine, list[Pool]] = {}  # pools behind a group in the line of their key
         self._numbers = count()
 
     @property
@@ -143,14 +143,13 @@ class Grouping:
         """Whether no record waits for its group."""
         return not self._pools
 
-    def add(self, entry: Entry, since: float, keys: KeyGates | None, part: Part | None = None) -> None:
+    def add(self, entry: Entry, since: float, line: GateLine, part: Part | None = None) -> None:
         """A record waits for its group since then."""
-        kind = Kind(entry.attempts > 0, keys, part)
+        kind = Kind(entry.attempts > 0, line, part)
         pool = self._pools.get(kind)
         if pool is None:
             pool = self._pools[kind] = Pool(kind, self.size, 0.0 if kind.is_retry else self.wait)
-            if keys is not None:
-                keys.passage.running += 1  # the gates stay in use
+            line.running += 1  # the gates stay in use
         rank = rank_of(entry)
         is_first = not pool.records or rank < pool.rank
         heappush(pool.records, (rank, since, entry))
@@ -177,37 +176,37 @@ class Grouping:
         """When `advance` completes the next group. It may be too early."""
         return self._due[0][0] if self._due else inf
 
-    def release(self, keys: KeyGates) -> None:
+    def release(self, line: GateLine) -> None:
         """A group has left the line of a key."""
-        for pool in self._behind.pop(keys, ()):
+        for pool in self._behind.pop(line, ()):
             if pool.records:
                 heappush(self._all, (pool.rank, next(self._numbers), pool))
                 heappush(self._complete, (pool.rank, next(self._numbers), pool))
 
-    def waits_for_more(self, number: int) -> bool:
-        """Whether this number of new records without a key leaves a group incomplete that is not due."""
-        pool = self._pools.get(Kind(is_retry=False, keys=None, part=None))
+    def waits_for_more(self, number: int, line: GateLine) -> bool:
+        """Whether this number of new records in front of these gates leaves a group incomplete that is not due."""
+        pool = self._pools.get(Kind(is_retry=False, line=line, part=None))
         return pool is not None and not pool.is_due and len(pool.records) + number < self.size
 
-    def complete(self, line: Line, *, may_grow: bool, only_retries: bool) -> Pool | None:
+    def complete(self, common: GateLine, *, may_grow: bool, only_retries: bool) -> Pool | None:
         """The first pool with a complete group, which no other group in front of the same gates precedes.
 
         Args:
-            line: The groups that wait for the gates of all calls.
+            common: The line of all calls.
             may_grow: Whether more records may come.
             only_retries: Whether no new record may start.
         """
         heap = self._complete if may_grow else self._all
         while heap:
             rank, _, pool = heap[0]
-            is_retry, keys, _ = pool.kind
+            is_retry, line, _ = pool.kind
             if not pool.records or pool.rank != rank or (may_grow and not pool.is_complete):
                 heappop(heap)
-            elif (only_retries and not is_retry) or pool.is_behind(line):
+            elif (only_retries and not is_retry) or pool.is_behind(common):
                 return None  # so are all pools of a higher rank
-            elif keys is not None and pool.is_behind(keys.line):
+            elif line is not common and pool.is_behind(line):
                 heappop(heap)
-                self._behind.setdefault(keys, []).append(pool)
+                self._behind.setdefault(line, []).append(pool)
             else:
                 return pool
         return None
@@ -231,8 +230,7 @@ class Grouping:
                 heappush(self._complete, (pool.rank, next(self._numbers), pool))
         else:
             del self._pools[pool.kind]
-            if pool.kind.keys is not None:
-                pool.kind.keys.passage.running -= 1
+            pool.kind.line.running -= 1
         return Group([entry for _, _, entry in taken], pool.kind.part), waits
 
     def halves(self, call: Entry) -> Sequence[Part | None]:

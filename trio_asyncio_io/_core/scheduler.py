@@ -29,36 +29,19 @@ records wait in the `Grouping` first, and what waits for a slot or a gate is a `
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count, repeat, takewhile
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from .admission import Admission, KeyGates, Line, Passage, Waiting, Weights, rank_of, weights_of, weights_of_call
+from .admission import Admission, GateLine, Rank, Waiting, Weights, rank_of
 from .gate import CANCELLED, RefusedError
 from .groups import Group, Grouping, Part, Pool
 from .ledger import Ledger
 from .queue import Entry
 
-__all__ = ["TRANSITIONS", "Deadlines", "Scheduler"]
-
-FOR_SLOT: Final = "for a slot"
-FOR_GATE: Final = "for a gate"
-FOR_KEY_GATE: Final = "for its key's gates"
-IN_BACKOFF: Final = "in a backoff"
-RUNNING: Final = "running"
-ENDED: Final = "ended"
-
-# state -> event -> next state, of a record that may start as far as its key in keyed mode is concerned
-TRANSITIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    FOR_SLOT: {"start": RUNNING, "wait for gate": FOR_GATE, "wait for key's gates": FOR_KEY_GATE, "stop": ENDED},
-    FOR_GATE: {"start": RUNNING, "wait for key's gates": FOR_KEY_GATE, "stop": ENDED},
-    FOR_KEY_GATE: {"wait for slot": FOR_SLOT, "stop": ENDED},
-    RUNNING: {"retry": IN_BACKOFF, "complete": ENDED, "time out": ENDED, "fail": ENDED, "cancel": ENDED},
-    IN_BACKOFF: {"wait for slot": FOR_SLOT, "stop": ENDED},
-    ENDED: {},
-}
+__all__ = ["Deadlines", "Scheduler"]
 
 
 class Gates(Protocol):
@@ -66,11 +49,10 @@ class Gates(Protocol):
 
     is_idle: bool
     has_keys: bool
-    line: Line
-    passage: Passage
+    line: GateLine
     admissions: dict[int, Admission]
 
-    def of_key(self, value: object) -> KeyGates | None: ...
+    def line_of(self, value: object) -> GateLine: ...
 
 
 class Deadlines:
@@ -141,7 +123,7 @@ class Scheduler:
             that workers may start the first of `ledger.jobs`.
         must_retry_first: Whether no new record may start.
         deadlines: Of the running records.
-        waiting: By sequence, the records that wait for a retry or a gate.
+        waiting: sequence -> the call that waits for a retry or a gate.
         starts: The attempts that have their slot and that no worker has taken yet: (record; if it has waited, its wait;
             why it fails without a call, or None).
     """
@@ -161,14 +143,14 @@ class Scheduler:
         self._capacity = capacity
         self.grouping = Grouping() if grouping is None else grouping
         self._gates = gates
-        self._line = Line() if gates is None else gates.line
+        self._line = GateLine(()) if gates is None else gates.line
         self._on_failure = on_failure
         self.waiting: dict[int, Waiting] = {}
         self._backoffs: list[tuple[float, int, Waiting]] = []  # a heap
-        self._for_slot: list[tuple[Any, Waiting]] = []  # a heap by rank
-        self._keys_due: list[tuple[float, int, KeyGates]] = []  # a heap; invalid if `line.held_until` differs
-        self._changed: set[KeyGates] = set()
-        self._held: set[KeyGates] = set()  # until a call ends
+        self._for_slot: list[tuple[Rank, Waiting]] = []  # a heap by rank
+        self._keys_due: list[tuple[float, int, GateLine]] = []  # a heap; invalid if `line.held_until` differs
+        self._changed: set[GateLine] = set()  # lines of keys
+        self._held: set[GateLine] = set()  # lines of keys, until a call ends
         self._numbers = count()
         self._at_gates = 0  # records in lines
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
@@ -199,7 +181,7 @@ class Scheduler:
         Each start is accounted for and reported to the gates. A worker takes it from `starts`. A call that a gate
         refuses has its slot, and fails in it.
         """
-        ledger, counters, line, gates = self._ledger, self._counters, self._line, self._gates
+        ledger, counters, line = self._ledger, self._counters, self._line
         jobs, capacity = ledger.jobs, self._capacity
         if not counters.running:
             self._recheck_held()
@@ -211,13 +193,9 @@ class Scheduler:
             has_place = not only_retries and counters.running + len(line.heap) < capacity
             waiting = self._first_ready(now, has_place) if self._for_slot or self.grouping.size else None
             if waiting is not None:
-                self._ask(waiting, now)
+                self._ask(waiting.entry, waiting, now)
             elif jobs and has_place:
-                if gates is None or (gates.is_idle and not self._at_gates):
-                    ledger.reserve()
-                    self.starts.append((ledger.take(), None, None))
-                else:
-                    self._ask_job(gates, jobs[0], now)
+                self._ask(ledger.take(), None, now)
             elif not line.heap or not self._ask_line(now):
                 break
             elif self.grouping.size:
@@ -243,12 +221,11 @@ class Scheduler:
         if not self._ledger.may_start:
             return
         while self._backoffs and self._backoffs[0][0] <= now:
-            due, _, waiting = heappop(self._backoffs)
-            self._wait_for_slot(waiting, due)
+            self._wait_for_slot(heappop(self._backoffs)[2])
         while self._keys_due and self._keys_due[0][0] <= now:
-            at, _, keys = heappop(self._keys_due)
-            if keys.line.held_until == at:
-                self._changed.add(keys)
+            at, _, line_of_key = heappop(self._keys_due)
+            if line_of_key.held_until == at:
+                self._changed.add(line_of_key)
         while self._changed:
             self._ask_key(self._changed.pop(), now)
         line = self._line
@@ -281,7 +258,7 @@ class Scheduler:
         only_retries = self.must_retry_first
         if self._changed or (self._for_slot and (not only_retries or self._for_slot[0][1].entry.attempts)):
             return True
-        if line.heap and line.held_until == -inf and (not only_retries or line.first.entry.attempts):
+        if line.heap and line.held_until == -inf and (not only_retries or line.heap[0][1].entry.attempts):
             return True
         if self.grouping.size:
             return self._complete_pool() is not None or (not only_retries and self._makes_group())
@@ -289,7 +266,7 @@ class Scheduler:
 
     def _makes_group(self) -> bool:
         jobs = len(self._ledger.jobs)
-        return jobs > 0 and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs))
+        return jobs > 0 and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs, self._line))
 
     # What happens
 
@@ -324,45 +301,38 @@ class Scheduler:
             return False
         self.deadlines.running.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
-        waiting = Waiting(entry, context, RUNNING, now)
-        waiting.cause, waiting.part = cause, part
-        self._register(waiting, "retry", now)
+        waiting = self.waiting[entry.sequence] = Waiting(entry, due, context, cause, part)
+        self.is_plain = False
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
             self._count_failed()
         return True
 
-    def start_extra(self, entry: Entry, weights_in: Callable[[Passage], Weights], now: float) -> Admission | None:
+    def start_extra(self, entry: Entry, weights_in: Callable[[GateLine], Weights], now: float) -> Admission | None:
         """Start a further call of a running record. None: a gate holds it back or refuses it, or records wait."""
         gates = self._gates
         assert gates is not None
         try:
-            keys = gates.of_key(entry.records[0].value)
-            passage = gates.passage if keys is None else keys.passage
-            weights = weights_in(passage)
-            if self._line or self._delay(weights, now) > 0:
-                return None
-            if keys is not None and not keys.admit(None, weights, now):
-                return None
-            return Admission(passage, now, weights).start()
+            line = gates.line_of(entry.records[0].value)
+            weights = weights_in(line)
+            return None if self._line_for(line, weights, None, now) else Admission(line, now, weights).start()
         except RefusedError:
             return None
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._on_failure(error, None)
             return None
 
-    def change(self, keys: KeyGates | None = None) -> bool:
-        """A gate may admit a call earlier than it said: a gate of this key, or a common one.
+    def change(self, line: GateLine) -> bool:
+        """A gate of this line may admit a call earlier than it said.
 
         Returns:
-            Whether records wait for it, so `next` must be called.
+            Whether calls wait for it, so `assign` must be called.
         """
-        line = self._line if keys is None else keys.line
         line.held_until = -inf
-        if keys is not None and line:
-            self._changed.add(keys)
-        return len(line) > 0
+        if line.common is not None and line.heap:
+            self._changed.add(line)
+        return len(line.heap) > 0
 
     def refresh(self) -> None:
         """The gates have become idle, or are idle no longer; or a record has begun or ended to wait."""
@@ -380,10 +350,10 @@ class Scheduler:
                 _call_in(waiting, self._ledger.release, call, now)
         self.starts.clear()
         for waiting in self.waiting.values():
-            if waiting.state == FOR_GATE:
+            if waiting.held_by is self._line:
                 self._leave_line(waiting, now)
             if waiting.entry.attempts:
-                if waiting.state == FOR_SLOT:
+                if waiting.held_by is None and waiting.since < now:
                     self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
                 _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
@@ -419,24 +389,23 @@ class Scheduler:
                 return waiting
         return None if pool is None else self._form(pool, now)
 
-    def _wait_for_slot(self, waiting: Waiting, since: float) -> None:
+    def _wait_for_slot(self, waiting: Waiting) -> None:
         entry = waiting.entry
-        waiting.state, waiting.since = TRANSITIONS[waiting.state]["wait for slot"], since
         _call_in(waiting, self._ledger.wait_for_slot, entry)
         if not self.grouping.size or isinstance(entry, Group):
             heappush(self._for_slot, (waiting.rank, waiting))
         else:
-            self._wait_for_group(entry, since, waiting.part)
+            self._wait_for_group(entry, waiting.since, waiting.part)
 
     # Groups
 
     def _wait_for_group(self, entry: Entry, since: float, part: Part | None = None) -> None:
         try:
-            keys = None if self._gates is None else self._gates.of_key(entry.value)
+            line = self._line if self._gates is None else self._gates.line_of(entry.value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._fail(error, entry)
             return
-        self.grouping.add(entry, since, keys, part)
+        self.grouping.add(entry, since, line, part)
 
     def _complete_pool(self) -> Pool | None:
         if self.grouping.is_empty:
@@ -447,8 +416,7 @@ class Scheduler:
     def _form(self, pool: Pool, now: float) -> Waiting:
         group, waits = self.grouping.take(pool, now, self._ledger.flow.input_end)
         self._ledger.end_group_wait(group, waits, now)
-        waiting = Waiting(group, None, FOR_SLOT, now)
-        waiting.keys = pool.kind.keys
+        waiting = Waiting(group, now, line=pool.kind.line)
         for entry in group.records:
             self.waiting.pop(entry.sequence, None)
         if group.attempts:
@@ -457,203 +425,175 @@ class Scheduler:
 
     # Gates
 
-    def _ask_job(self, gates: Gates, entry: Entry, now: float) -> None:
-        """Start the next job, or let its record wait for gates."""
-        line, is_admitted_by_key = self._line, True
-        passage, keys = gates.passage, None
-        weights: Weights = ()
+    def _ask(self, entry: Entry, waiting: Waiting | None, now: float) -> None:
+        """Give the next attempt of a record its slot, or let it wait for gates.
+
+        Args:
+            entry: The record, or the group of records.
+            waiting: Its wait for this slot, or None: the first attempt of a record, which needs one only if it waits.
+            now: The time.
+        """
+        gates = self._gates
+        if gates is None or (gates.is_idle and not self._at_gates):
+            self._start(entry, waiting, now)
+            return
+        line, weights = (None, ()) if waiting is None else (waiting.line, waiting.weights)
         refusal: RefusedError | None = None
+        held_by: GateLine | None = None
         try:
-            if gates.has_keys and (keys := gates.of_key(entry.value)) is not None:
-                passage = keys.passage
-            weights = weights_of(entry.value, passage) if passage.is_weighted else passage.unweighted
-            is_admitted_by_key = keys is None or keys.admit(None, weights, now)
-            if (
-                is_admitted_by_key
-                and not line.heap
-                and not (line.in_use and line.delay(weights if keys is None else weights[: len(line.in_use)], now))
-            ):
-                gates.admissions[entry.sequence] = Admission(passage, now, weights).start()
-                self._ledger.reserve()
-                self.starts.append((self._ledger.take(), None, None))
+            if line is None:
+                line = gates.line_of(entry.value) if gates.has_keys else self._line
+            if not weights:
+                weights = line.weights_of_records(entry.records) if line.is_weighted else line.unweighted
+            held_by = self._line_for(line, weights, waiting, now)
+            if held_by is None:
+                self._start(entry, waiting, now, Admission(line, now, weights).start())
                 return
         except RefusedError as error:
             refusal = error
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._fail(error, None if weights else entry)
             return
-        waiting = Waiting(self._ledger.take(), None, FOR_SLOT, entry.since)
-        waiting.passage, waiting.weights, waiting.keys = passage, weights, keys
-        if refusal is not None:
-            self._refuse(waiting, refusal, now)
-        elif keys is not None and not is_admitted_by_key:
-            self._wait_for_gate_of_key(waiting, keys, now)
+        if waiting is None:
+            waiting = Waiting(entry, entry.since)
+        waiting.line, waiting.weights = line, weights
+        if held_by is None:
+            self._start(entry, waiting, now, refusal=refusal)
         else:
-            self._wait_for_gate(waiting, now)
+            self._wait_for_gate(waiting, held_by, now)
 
-    def _ask(self, waiting: Waiting, now: float) -> None:
-        """Start the attempt of a record for which a slot is free, or let it wait for gates."""
-        gates, entry = self._gates, waiting.entry
-        if gates is None or (gates.is_idle and not self._at_gates):
-            self._start(waiting, now)
-            return
-        try:
-            passage = waiting.passage or self._find_gates(waiting, gates)
-            keys, weights = waiting.keys, waiting.weights
-            if keys is not None and not keys.admit(waiting, weights, now):
-                self._wait_for_gate_of_key(waiting, keys, now)
-            elif self._line.heap or self._delay(weights, now) > 0:
-                self._wait_for_gate(waiting, now)
-            else:
-                self._start(waiting, now, Admission(passage, now, weights).start())
-        except RefusedError as refusal:
-            self._refuse(waiting, refusal, now)
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(error, None if waiting.weights else entry)
-
-    def _find_gates(self, waiting: Waiting, gates: Gates) -> Passage:
-        """Set the gates of the next attempt, and its weights. Returns the gates."""
-        if not self.grouping.size:  # a group has the gates of its records' key
-            waiting.keys = gates.of_key(waiting.entry.value)
-        waiting.passage = gates.passage if waiting.keys is None else waiting.keys.passage
-        waiting.weights = weights_of_call(waiting.entry.records, waiting.passage)
-        return waiting.passage
+    def _line_for(self, line: GateLine, weights: Weights, waiting: Waiting | None, now: float) -> GateLine | None:
+        """The line in which a call of this line has to wait: that of its key, or that of all calls. None: no one."""
+        if line.common is not None and line.holds(weights, now, waiting):
+            return line
+        return self._line if self._line.holds(weights, now) else None
 
     def _ask_line(self, now: float) -> bool:
-        """Start the attempt of the first record in the line. False: the gates hold it back."""
+        """Give its slot to the first call in the line of all calls. False: the gates hold it back."""
         line = self._line
-        if not line.heap or line.held_until > now:
-            return False
         waiting = line.heap[0][1]
-        if self.must_retry_first and not waiting.entry.attempts:
+        if line.held_until > now or (self.must_retry_first and not waiting.entry.attempts):
             return False
-        keys, passage, weights = waiting.keys, waiting.passage, waiting.weights
-        assert passage is not None
+        own, weights = waiting.line, waiting.weights
+        assert own is not None
+        admission = refusal = None
         try:
-            delay = line.delay(weights if keys is None else weights[: len(line.in_use)], now)
+            delay = line.delay(weights, now)
             if delay:
                 line.held_until = now + delay
                 return False
-            if keys is not None and not keys.admit(waiting, weights, now):
-                self._leave_line(waiting, now)
-                self._wait_for_gate_of_key(waiting, keys, now)
-                return True
-            admission = Admission(passage, now, weights).start()
-        except RefusedError as refusal:
-            self._leave_line(waiting, now)
-            self._refuse(waiting, refusal, now)
-            return True
+            if own is line or not own.holds(weights, now, waiting):
+                admission = Admission(own, now, weights).start()
+        except RefusedError as error:
+            refusal = error
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._fail(error, None)
             return False
         self._leave_line(waiting, now)
-        self._start(waiting, now, admission)
+        if admission is None and refusal is None:
+            self._wait_for_gate(waiting, own, now)
+        else:
+            self._start(waiting.entry, waiting, now, admission, refusal)
         return True
 
-    def _delay(self, weights: Weights, now: float) -> float:
-        return self._line.delay(weights[: len(self._line.in_use)], now)
-
-    def _wait_for_gate(self, waiting: Waiting, now: float) -> None:
-        self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
-        self._register(waiting, "wait for gate", now)
-        assert waiting.passage is not None
-        waiting.passage.running += 1  # its gates stay in use
-        self._at_gates += 1
-        self._line.join(waiting, now)
-        _call_in(waiting, self._ledger.wait_for_gate, waiting.entry, now)
-
-    def _leave_line(self, waiting: Waiting, now: float) -> None:
-        assert waiting.passage is not None
-        waiting.passage.running -= 1
-        self._at_gates -= 1
-        self._line.leave(waiting)
-        by_gate = self._line.holders.of_wait(waiting, now)
-        self._ledger.end_gate_wait(waiting.entry, waiting.since, now, by_gate)
-        waiting.since = now
-
-    def _wait_for_gate_of_key(self, waiting: Waiting, keys: KeyGates, now: float) -> None:
-        if waiting.state == FOR_SLOT:
-            self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
-        self._register(waiting, "wait for key's gates", now)
+    def _wait_for_gate(self, waiting: Waiting, line: GateLine, now: float) -> None:
+        """Let a call wait in the line of all calls, or in that of its key."""
+        ledger, entry = self._ledger, waiting.entry
+        ledger.end_slot_wait(entry, waiting.since, now)
+        self.waiting[entry.sequence] = waiting
+        self.is_plain = False
+        if line is self._line:
+            assert waiting.line is not None
+            waiting.line.running += 1  # its gates stay in use
+            self._at_gates += 1
+            line.join(waiting, now)
+            _call_in(waiting, ledger.wait_for_gate, entry, now)
+            return
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
-            waiting.earlier, waiting.mark = keys.line.holders.seconds(now), keys.line.holders.mark
+            line.hold_back(waiting, now)
         else:
             waiting.is_in_line_of_key = True
             self._at_gates += 1
-            keys.line.join(waiting, now)
-        _call_in(waiting, self._ledger.wait_for_gate_of_key, waiting.entry, now)
-        self._ask_key(keys, now)
+            line.join(waiting, now)
+        _call_in(waiting, ledger.wait_for_gate_of_key, entry, now)
+        self._ask_key(line, now)
 
-    def _ask_key(self, keys: KeyGates, now: float) -> None:
-        """If the gates of a key may admit the first record in its line, the record waits for a slot from now on."""
-        line = keys.line
-        self._held.discard(keys)
-        if not line or line.first.state != FOR_KEY_GATE:
+    def _leave_line(self, waiting: Waiting, now: float) -> None:
+        """A call leaves the line of all calls."""
+        line = self._line
+        assert waiting.line is not None
+        waiting.line.running -= 1
+        self._at_gates -= 1
+        line.leave(waiting)
+        self._ledger.end_gate_wait(waiting.entry, waiting.since, now, line.waits_of(waiting, now))
+        waiting.held_by, waiting.since = None, now
+
+    def _ask_key(self, line: GateLine, now: float) -> None:
+        """If the gates of a key may admit the first call in its line, the call waits for a slot from now on."""
+        self._held.discard(line)
+        if not line.heap or line.heap[0][1].held_by is not line:
             return
-        waiting = line.first
+        waiting = line.heap[0][1]
         try:
-            delay = keys.delay(waiting.weights, now)
+            delay = line.delay(waiting.weights, now)
         except RefusedError:  # the record is refused when it is checked, if it still is
             delay = 0.0
         except Exception as error:  # noqa: BLE001 - a gate may raise anything, and may raise it only once
             line.failure, delay = error, 0.0
         line.held_until = now + delay
         if not delay:
-            by_gate = line.holders.of_wait(waiting, now)
-            self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, by_gate)
-            self._wait_for_slot(waiting, now)
+            waits = line.waits_of(waiting, now)
+            self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, waits)
+            waiting.held_by, waiting.since = None, now
+            self._wait_for_slot(waiting)
         elif delay < inf:
-            heappush(self._keys_due, (line.held_until, next(self._numbers), keys))
+            heappush(self._keys_due, (line.held_until, next(self._numbers), line))
         else:
-            self._held.add(keys)
+            self._held.add(line)
 
     # Starts
 
     def _start(
-        self, waiting: Waiting, now: float, admission: Admission | None = None, refusal: Exception | None = None
+        self,
+        entry: Entry,
+        waiting: Waiting | None,
+        now: float,
+        admission: Admission | None = None,
+        refusal: Exception | None = None,
     ) -> None:
-        entry = waiting.entry
-        if waiting.state == FOR_SLOT:
-            self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
+        """A call has its slot. A worker takes it from `starts`."""
         if admission is not None:
             assert self._gates is not None
             self._gates.admissions[entry.sequence] = admission
-        waiting.state = TRANSITIONS[waiting.state]["start"]
+        if refusal is not None:
+            self._ledger.refuse(refusal)
+        self._ledger.reserve()
+        self.starts.append((entry, waiting, refusal))
+        if waiting is not None:
+            self._stop_waiting(waiting, now)
+
+    def _stop_waiting(self, waiting: Waiting, now: float) -> None:
+        entry, line = waiting.entry, waiting.line
+        self._ledger.end_slot_wait(entry, waiting.since, now)
         if self._failed:
             self._failed.difference_update(entry.records)
             self._count_failed()
-        self._ledger.reserve()
-        self.starts.append((entry, waiting, refusal))
-        self._forget(waiting, now)
-
-    def _count_failed(self) -> None:
-        self.must_retry_first = self._ledger.flow.must_retry_first = len(self._failed) >= self._most_retries
-
-    def _refuse(self, waiting: Waiting, refusal: Exception, now: float) -> None:
-        self._ledger.refuse(refusal)
-        self._start(waiting, now, refusal=refusal)
+        self.waiting.pop(entry.sequence, None)
+        if line is not None and waiting.is_in_line_of_key:
+            line.leave(waiting)
+            self.grouping.release(line)
+            self._at_gates -= 1
+            self._ask_key(line, now)  # now: all workers may be busy afterwards
+        if not self.waiting:
+            self.refresh()
 
     def _fail(self, error: Exception, entry: Entry | None) -> None:
         """A gate is broken, or a `weight` or `key` for this record: the operator stops. Records stay unfinished."""
         self._on_failure(error, entry)
         self._ledger.stop_starting()
 
-    def _register(self, waiting: Waiting, event: str, now: float) -> None:
-        waiting.state, waiting.since = TRANSITIONS[waiting.state][event], now
-        self.waiting[waiting.entry.sequence] = waiting
-        self.is_plain = False
-
-    def _forget(self, waiting: Waiting, now: float) -> None:
-        """A record no longer waits."""
-        self.waiting.pop(waiting.entry.sequence, None)
-        keys = waiting.keys
-        if keys is not None and waiting.is_in_line_of_key:
-            keys.line.leave(waiting)
-            self.grouping.release(keys)
-            self._at_gates -= 1
-            self._ask_key(keys, now)  # now: all workers may be busy afterwards
-        if not self.waiting:
-            self.refresh()
+    def _count_failed(self) -> None:
+        self.must_retry_first = self._ledger.flow.must_retry_first = len(self._failed) >= self._most_retries
 
 
 def _call_in(waiting: Waiting, step: Callable[..., None], *arguments: Any) -> None:

@@ -10,7 +10,7 @@ import trio
 from trio.lowlevel import ParkingLot, enable_ki_protection
 
 from .._calls import ledger_of_call, stop_of_call
-from .._core.admission import Admission, KeyGates, Passage, Weights, weights_of
+from .._core.admission import Admission, GateLine, Weights
 from .._core.gate import Gate, PerKey, RefusedError, as_gates
 from .._core.queue import Entry
 from .._gates import Gates
@@ -60,8 +60,7 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         self._gates: Gates | None = None  # while there are calls
         self._calls = 0
         self._running = 0
-        self._line = trio.StrictFIFOLock()
-        self._lines_of_keys: WeakKeyDictionary[KeyGates, trio.StrictFIFOLock] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[GateLine, trio.StrictFIFOLock] = WeakKeyDictionary()
         self._changed = ParkingLot()
 
     @enable_ki_protection
@@ -105,17 +104,14 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         """The call, started. It waits in the line of its key first, and then in that of all calls."""
         began = trio.current_time()
         try:
-            keys = gates.of_key(*arguments)
-            passage = gates.passage if keys is None else keys.passage
-            weights = weights_of(arguments[0], passage, *arguments[1:])
-            passage.running += 1  # the gates of the key stay in use
+            line = gates.line_of(*arguments)
+            weights = line.weights_of(*arguments)
+            line.running += 1  # its gates stay in use
             try:
-                if keys is None:
-                    return await self._pass(gates, None, passage, weights)
-                async with self._lines_of_keys.setdefault(keys, trio.StrictFIFOLock()):
-                    return await self._pass(gates, keys, passage, weights)
+                async with self._lock_of(line):
+                    return await self._pass(line, weights)
             finally:
-                passage.running -= 1
+                line.running -= 1
         except RefusedError:
             raise
         except Exception as error:
@@ -124,13 +120,21 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         finally:
             self.wait_seconds += trio.current_time() - began
 
-    async def _pass(self, gates: Gates, keys: KeyGates | None, passage: Passage, weights: Weights) -> Admission:
+    def _lock_of(self, line: GateLine) -> trio.StrictFIFOLock:
+        """The first call in the line has this lock."""
+        return self._locks.setdefault(line, trio.StrictFIFOLock())
+
+    async def _pass(self, line: GateLine, weights: Weights) -> Admission:
+        """The call, started, which is the first one in its line."""
+        if line.common is None:
+            while not isinstance(outcome := _attempt(line, line, weights), Admission):
+                await self._wait(outcome or 0.0)
+            return outcome
         while True:
-            if keys is not None:
-                while delay := keys.delay(weights, trio.current_time()):
-                    await self._wait(delay)
-            async with self._line:
-                while (outcome := _attempt(gates, keys, passage, weights)) is not None:
+            while delay := line.delay(weights, trio.current_time()):
+                await self._wait(delay)
+            async with self._lock_of(line.common):
+                while (outcome := _attempt(line, line.common, weights)) is not None:
                     if isinstance(outcome, Admission):
                         return outcome
                     await self._wait(outcome)
@@ -139,18 +143,17 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         with trio.move_on_after(delay):
             await self._changed.park()
 
-    def _wake(self, _: KeyGates | None = None) -> None:
+    def _wake(self, _: GateLine | None = None) -> None:
         """A gate may admit a call earlier than it said."""
         self._changed.unpark_all()
 
 
-def _attempt(gates: Gates, keys: KeyGates | None, passage: Passage, weights: Weights) -> Admission | float | None:
+def _attempt(line: GateLine, common: GateLine, weights: Weights) -> Admission | float | None:
     """Start the call. Returns the delay of the common gates instead if they do not admit it; None: its key's do not."""
     now = trio.current_time()
-    if keys is not None and keys.delay(weights, now):
+    if line is not common and line.delay(weights, now):
         return None
-    delay = gates.line.delay(weights[: len(gates.line.in_use)], now)
-    return delay or Admission(passage, now, weights).start()
+    return common.delay(weights, now) or Admission(line, now, weights).start()
 
 
 def _count_throttled() -> None:

@@ -22,7 +22,7 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
-from .._core.admission import Admission, KeyGates, Line, Passage
+from .._core.admission import Admission, GateLine, SharedGate
 from .._core.describe import describe
 from .._core.gate import OK, Gate, Outcome, PerKey, expired
 from .._core.observation import ledger_for
@@ -164,12 +164,12 @@ class _Events:
         self._run = Run(elements)
         self._ledger = ledger_for(options, options.key)
         counters = self._ledger.counters
-        self._gates = _Gates(gates_of(options), lambda: counters.running > 0, lambda _: random.choice(weights))
+        self._gates = _Gates(gates_of(options), lambda: counters.running, lambda _: random.choice(weights))
         self._scheduler = Scheduler(
             self._ledger,
             options.capacity,
             options.timeout,
-            gates=self._gates if self._gates.passage.given else None,
+            gates=self._gates if self._gates.line.given else None,
             on_failure=_fail,
         )
         self._gates.open(self._scheduler.change, self._scheduler.refresh)
@@ -311,13 +311,13 @@ class _Gates:
     """The gates of a simulated operator: copies without the state of those that were given.
 
     Attributes:
-        is_idle, has_keys, line, passage, admissions: As in the operator's own `Gates`.
+        is_idle, has_keys, line, admissions: As in the operator's own `Gates`.
     """
 
     has_keys = False
 
     def __init__(
-        self, gates: Sequence[Gate | PerKey], is_running: Callable[[], bool], weight: Callable[[Any], float]
+        self, gates: Sequence[Gate | PerKey], running: Callable[[], int], weight: Callable[[Any], float]
     ) -> None:
         copies: list[Gate] = []
         for gate in gates:
@@ -325,23 +325,23 @@ class _Gates:
             copies.append(deepcopy(gate))
             if gate.weight is not None:
                 copies[-1].weight = weight
-        self.line = Line(_GateInUse(copy, is_running) for copy in copies)
-        self.passage = Passage(copies, self.line.in_use)
+        self.line = GateLine(copies, count_running=running)
+        self.line.open([SharedGate(copy) for copy in copies])
         self.is_idle = all(copy.is_idle for copy in copies)
         self.admissions: dict[int, Admission] = {}
 
-    def open(self, change: Callable[[], bool], refresh: Callable[[], None]) -> None:
+    def open(self, change: Callable[[GateLine], bool], refresh: Callable[[], None]) -> None:
         """The operator starts. The arguments are methods of its scheduler."""
         self._change, self._refresh = change, refresh
         refresh()
 
-    def of_key(self, value: object) -> KeyGates | None:  # noqa: ARG002 - there are no keys
-        """None."""
-        return None
+    def line_of(self, value: object) -> GateLine:  # noqa: ARG002 - there are no keys
+        """The line of all calls."""
+        return self.line
 
     def end(self, entry: Entry, outcome: Exception | Outcome | None, now: float) -> None:
         """A call ends: with an error, at its deadline (an `Outcome`), or with a result (None)."""
-        gates = self.passage.given
+        gates = self.line.given
         if not gates:
             return
         admission = self.admissions.pop(entry.sequence, None)
@@ -352,24 +352,12 @@ class _Gates:
             outcomes = [outcome_for(reading, gate) for gate in gates]
         else:
             outcomes = [OK if outcome is None else outcome] * len(gates)
-        (admission or Admission(self.passage, entry.since, self.passage.unweighted)).end(outcomes, now)
-        self._change()
+        (admission or Admission(self.line, entry.since, self.line.unweighted)).end(outcomes, now)
+        self._change(self.line)
         is_idle = all(gate.is_idle for gate in gates)
         if is_idle != self.is_idle:
             self.is_idle = is_idle
             self._refresh()
-
-
-class _GateInUse:
-    """A gate on the clock of the simulation."""
-
-    def __init__(self, gate: Gate, is_running: Callable[[], bool]) -> None:
-        self.gate = gate
-        self.offset = 0.0
-        self.has_calls = is_running
-
-    def notify_others(self) -> None:
-        """There are none."""
 
 
 def _fail(error: Exception, _: Entry | None) -> None:
