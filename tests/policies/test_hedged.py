@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from math import inf
 from typing import Any, cast
+from weakref import ref
 
 import pytest
 import trio
@@ -379,6 +380,43 @@ async def test_cancellation_ends_all_calls(autojump_clock: MockClock, nothing_le
             await function("a")
     assert scope.cancelled_caught
     assert (trio.current_time(), recorder.cancelled) == (3.0, 2)
+
+
+async def test_no_further_call_starts_while_a_cancelled_one_unwinds(autojump_clock: MockClock) -> None:
+    calls = []
+
+    async def stubborn(value: str) -> None:
+        calls.append(value)
+        with trio.CancelScope(shield=True):
+            await trio.sleep(5.0)
+        await trio.lowlevel.checkpoint()
+
+    function = hedged(stubborn, after=2.0, budget=1.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(function, "a")
+        await trio.sleep(1.0)
+        nursery.cancel_scope.cancel()
+    assert (calls, function.extra_calls) == (["a"], 0)
+
+
+async def test_a_call_that_has_ended_leaves_nothing_behind(
+    autojump_clock: MockClock, nothing_left: NothingLeft
+) -> None:
+    """Until the instant at which its second call would have started, the policy has a task."""
+
+    class Value:
+        pass
+
+    async def call(value: Value) -> None:
+        await trio.sleep(1.0)
+
+    value = Value()
+    gone = ref(value)
+    with nothing_left():
+        await hedged(call, after=2.0, budget=1.0)(value)
+        del value
+        assert gone() is None
+        await trio.sleep(1.5)
 
 
 @pytest.mark.parametrize("budget", [1.0, 0.001], ids=["hedged", "alone"])

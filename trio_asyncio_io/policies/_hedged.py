@@ -9,9 +9,12 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -25,6 +28,8 @@ from ._policy import Policy, RunChange, Wrapped
 __all__ = ["hedged"]
 
 R = TypeVar("R")
+
+Alarm: TypeAlias = list[Any]  # [its instant, a number, the function that it calls, or None]
 
 MIN_SECONDS: Final = 0.01
 MAX_SAVED: Final = 10.0
@@ -99,12 +104,14 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
         self._latencies = RecentLatencies()
         self._throttled_until = -inf
         self._run_change = RunChange()
+        self._alarms = Alarms()
 
     @enable_ki_protection
     async def invoke(self, *arguments: Any) -> R:
         """The result of the first call that returns."""
         if self._run_change.has_happened():
             self._throttled_until = -inf
+            self._alarms = Alarms()
         self._saved = min(self._saved + self._budget, MAX_SAVED)
         started = trio.current_time()
         call = partial(self._watched_call, arguments)
@@ -115,7 +122,8 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
             latest = started + SHARE_OF_DEADLINE * (deadline_of_call() - started)
             gates = gates_of_call()
             admit = partial(self._admit_extra, latest, gates)
-            race = Race(call, max(seconds + ROUNDING, MIN_SECONDS) if self._percent else seconds, self._extra, admit)
+            after = max(seconds + ROUNDING, MIN_SECONDS) if self._percent else seconds
+            race = Race(call, after, self._extra, admit, started=started, alarms=self._alarms)
             try:
                 result = await race.run()
             except BaseException:
@@ -129,8 +137,9 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
                     ledger.win_hedge()
                 if gates is not None:
                     gates.lose(race.take_error())
-        # Not of the call that won: without the slow calls, which lose, the percentile would fall further and further
-        self._latencies.add(trio.current_time() - started)
+        if self._percent:
+            # Not of the call that won: without the slow calls, which lose, the percentile would fall more and more
+            self._latencies.add(trio.current_time() - started)
         return result
 
     async def _watched_call(self, arguments: tuple[Any, ...]) -> R:
@@ -168,6 +177,42 @@ def _checked_after(after: float | str) -> tuple[float, int]:
     return 0.0, int(percent)
 
 
+class Alarms:
+    """Calls functions at their instants. One task does so for all calls of a policy, while there are any alarms."""
+
+    def __init__(self) -> None:
+        self._heap: list[Alarm] = []
+        self._numbers = count()
+        self._sleep: trio.CancelScope
+
+    def set(self, at: float, function: Callable[[], None]) -> Alarm:
+        """Call the function at this instant, in the context of a system task.
+
+        To cancel the alarm, clear it. The function must clear it, too, because the task may keep it for a while.
+        """
+        alarm: Alarm = [at, next(self._numbers), function]
+        heappush(self._heap, alarm)
+        if len(self._heap) == 1:
+            self._sleep = trio.CancelScope(deadline=at)
+            trio.lowlevel.spawn_system_task(self._run, name="trio_asyncio_io hedges")
+        elif at < self._sleep.deadline:
+            self._sleep.deadline = at
+        return alarm
+
+    async def _run(self) -> None:
+        heap = self._heap
+        while heap:
+            with self._sleep:
+                await trio.sleep_forever()
+            now = trio.current_time()
+            while heap and (heap[0][2] is None or heap[0][0] <= now):
+                alarm = heappop(heap)
+                if alarm[2] is not None:
+                    alarm[2]()
+            if heap:
+                self._sleep = trio.CancelScope(deadline=heap[0][0])
+
+
 class Race:
     """A first call, and further ones while it has no result.
 
@@ -176,6 +221,8 @@ class Race:
         after: Seconds from the start of one call to that of the next. After an exception, it starts immediately.
         extra: Upper limit of additional calls.
         admit: Returns the context of an additional call. None: there are no additional calls.
+        started: When the first call starts: now.
+        alarms: Start the additional calls.
 
     Attributes:
         is_won_by_extra: Whether an additional call gave the result.
@@ -187,21 +234,28 @@ class Race:
         after: float,
         extra: int,
         admit: Callable[[], AbstractContextManager[object] | None],
+        *,
+        started: float,
+        alarms: Alarms,
     ) -> None:
         self._call = call
         self._after = after
-        self._extra = extra
+        self._left = extra
         self._admit = admit
-        self._has_failed = trio.Event()
+        self._alarms = alarms
+        self._alarm: Alarm | None = alarms.set(started + after, self._start_extra)
         self._result: tuple[Any] | None = None
         self._error: Exception | None = None
         self._has_first_failed = False
         self._has_failed_late = False
+        self._context = copy_context()
         self._nursery: trio.Nursery
         self.is_won_by_extra = False
 
     async def run(self) -> Any:
         """The first result, when the other calls have unwound. The first call is made in the present task.
+
+        Call it immediately after the creation.
 
         Raises:
             Exception: All calls raised; that of the first one.
@@ -212,10 +266,11 @@ class Race:
         stopped: BaseException | None = None
         try:
             async with trio.open_nursery() as self._nursery:
-                self._nursery.start_soon(self._start_further_calls)
                 await self._run_first()
         except BaseException as raised:  # noqa: BLE001 - it is raised below, unless there is an outcome
             stopped = _without_group(raised)
+        if stopped is None and self._result is not None:
+            return self._result[0]
         is_interrupted = split(stopped, is_cancelled)[1] is not None
         if self._result is not None and not is_interrupted:
             return self._result[0]
@@ -233,16 +288,15 @@ class Race:
         error, self._error = self._error, None  # no cycle of the exception and this object
         return error if self._has_first_failed else None
 
-    @enable_ki_protection
-    async def _start_further_calls(self) -> None:
-        for _ in range(self._extra):
-            with trio.move_on_after(self._after):
-                await self._has_failed.wait()
-            self._has_failed = trio.Event()
-            context = self._admit()
-            if context is None:
-                return
-            self._nursery.start_soon(self._run_extra, context)
+    def _start_extra(self) -> None:
+        self._cancel_alarm()
+        self._context.run(self._nursery.start_soon, self._run_extra)
+
+    def _cancel_alarm(self) -> None:
+        """The nursery may close now."""
+        if self._alarm is not None:
+            self._alarm[2] = None
+            self._alarm = None
 
     async def _run_first(self) -> None:
         try:
@@ -250,9 +304,19 @@ class Race:
         except Exception as error:  # noqa: BLE001 - `run` raises it
             self._error, self._has_first_failed = error, True
             self._fail(error)
+        except BaseException:
+            self._cancel_alarm()
+            raise
 
     @enable_ki_protection
-    async def _run_extra(self, context: AbstractContextManager[object]) -> None:
+    async def _run_extra(self) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()  # no further call while cancelled ones unwind
+        context = self._admit()
+        if context is None:
+            return
+        self._left -= 1
+        if self._left:
+            self._alarm = self._alarms.set(trio.current_time() + self._after, self._start_extra)
         try:
             with context:
                 result = await self._call()
@@ -260,20 +324,27 @@ class Race:
             if self._error is None:
                 self._error = error
             self._fail(error)
+        except BaseException:
+            self._cancel_alarm()
+            raise
         else:
             self.is_won_by_extra |= self._result is None
             self._end(result)
 
     def _end(self, result: Any) -> None:
+        self._cancel_alarm()
         if self._result is None:
             self._result = (result,)
-        self._nursery.cancel_scope.cancel()
+        if self._nursery.child_tasks:
+            self._nursery.cancel_scope.cancel()
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, NotAsyncError):
+            self._cancel_alarm()
             self._nursery.cancel_scope.cancel()
         self._has_failed_late |= trio.current_effective_deadline() == -inf
-        self._has_failed.set()
+        if self._alarm is not None:
+            self._start_extra()
 
 
 def _without_group(error: BaseException) -> BaseException:
