@@ -476,7 +476,7 @@ class Worker:
         for entry, each in zip(call.records, result, strict=True):
             if isinstance(each, Exception):
                 self._pool.ledger.fail_attempt(entry, each)
-                self._end_failed(entry, each, None, now, None)
+                self._end_failed(entry, each, None, now)
             else:
                 self._end_result(entry, each, now)
 
@@ -499,14 +499,14 @@ class Worker:
         """The records of a call that has raised are due for a retry at one instant."""
         self._pool.ledger.fail_attempt(call, error)
         if not self._pool.has_groups:
-            self._end_failed(call, error, None, now, None, reading)
+            self._end_failed(call, error, None, now, reading=reading)
             return
         self._pool.invoker.name_group(error, call.records)
         draw = None if self._pool.retries is None else self._pool.retries.draw()
         for entry, each, half in zip(
             call.records, self._errors(error, call), self._halves_of(call, reading), strict=True
         ):
-            self._end_failed(entry, each, draw, now, half, reading)
+            self._end_failed(entry, each, draw, now, half=half, reading=reading)
         self._pool.running.pop(call, None)
 
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
@@ -525,7 +525,7 @@ class Worker:
             if self._pool.retries is not None:
                 self._pool.retries.mark_timeout(error)
             self._pool.ledger.fail_attempt(entry, error)
-            self._end_failed(entry, error, draw, now, half)
+            self._end_failed(entry, error, draw, now, half=half)
 
     def _end_cancelled(self, call: Entry, now: float) -> None:
         for entry in call.records:
@@ -538,7 +538,8 @@ class Worker:
         error: Exception,
         draw: float | None,
         now: float,
-        half: Part | None,
+        *,
+        half: Part | None = None,
         reading: Reading | None = None,
     ) -> None:
         """The attempt of a record has failed. `half`: the one in which it is called again if it is not retried."""

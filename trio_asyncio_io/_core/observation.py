@@ -77,21 +77,8 @@ HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
 }
 
 
-def _its_records(ledger: Ledger, entry: Entry, *_: Any) -> Sequence[Entry]:  # noqa: ARG001
-    return entry.records
-
-
-def _next_to_leave(ledger: Ledger) -> Sequence[Entry]:
-    return (ledger.leaving[0],)
-
-
-# By step: the entries that it concerns, if they are not the records of its first argument. None: what it returns
-_SUBJECTS: Final[dict[str, Callable[..., Sequence[Entry]] | None]] = {
-    "accept": None,
-    "start": None,
-    "poll": None,
-    "receive": _next_to_leave,
-}
+# Steps that concern the entries that they return, if any. Others concern the records of their first argument
+_RETURNS_ENTRIES: Final = frozenset({"accept", "start", "poll"})
 
 # The ends of an invocation
 ENDS: Final = frozenset({"completed", "timed_out", "failed", "cancelled"})
@@ -120,10 +107,11 @@ class Observation:
                 lambda group, *_: ("grouped", tuple(record.sequence for record in group.records)),
             )
         for name, hooks in HOOKS.items():
-            if followed := [each for each in hooks if each[0] in needed]:
-                steps[name] = self._followed(getattr(ledger, name), followed, _SUBJECTS.get(name, _its_records), ledger)
+            for hook, details in hooks:
+                if hook in needed:
+                    steps[name] = self._followed(ledger, name, hook, details)
         if isinstance(self._observer, Meter):
-            steps["complete"] = self._followed_if_slow(complete, self._observer, ledger)
+            steps["complete"] = self._followed_if_slow(complete, ledger.complete, self._observer)
         counted = self._then(ledger.begin_run, lambda _: ("run_counted", ledger.counters))
         steps["begin_run"] = self._then(counted, lambda _: ("run_started", options))
         steps["end_run"] = self._then(
@@ -143,58 +131,10 @@ class Observation:
     def _overrides(self, name: str, empty: Callable[..., None]) -> bool:
         return getattr(getattr(self._observer, name), "__func__", None) is not empty
 
-    def _followed(
-        self,
-        step: Callable[..., Any],
-        hooks: Sequence[tuple[str, Details]],
-        subjects: Callable[..., Sequence[Entry]] | None,
-        ledger: Ledger,
-    ) -> Callable[..., Any]:
-        if self._contexts is None and len(hooks) == 1 and (subjects is None or subjects is _its_records):
-            return self._followed_by_one(step, *hooks[0], returns=subjects is None)
-
-        @wraps(step)
-        def take(*arguments: Any) -> Any:
-            entries = () if subjects is None else subjects(ledger, *arguments)
-            # Before the step, which changes the entries
-            details = [[of(entry, *arguments[1:]) for _, of in hooks] for entry in entries]
-            result = step(*arguments)
-            if subjects is None and result is not None:
-                entries = result if isinstance(result, list) else (result,)
-                details = [[of(entry) for _, of in hooks] for entry in entries]
-            for entry, of_entry in zip(entries, details, strict=True):
-                for (hook, _), of_hook in zip(hooks, of_entry, strict=True):
-                    self._report(hook, entry, of_hook)
-            return result
-
-        return take
-
-    def _followed_by_one(
-        self, step: Callable[..., Any], hook: str, details: Details, *, returns: bool
-    ) -> Callable[..., Any]:
-        """The same as `_followed` for one hook and a step of one record, without lists."""
-        started, is_end, is_start = self._started, hook in ENDS, hook == "started"
-        method = getattr(self._observer, hook)
-
-        def report(entry: Entry, found: tuple[Any, ...]) -> None:
-            if entry.is_watermark:
-                self._report(hook, entry, found)
-                return
-            sequence = entry.sequence
-            if is_start and entry.attempts:
-                return
-            if self._has_failed and not (is_end and sequence in started):
-                return
-            if is_start:
-                started.add(sequence)
-            elif is_end:
-                started.discard(sequence)
-            try:
-                method(sequence, entry.element, *found)
-            except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer
-                self._log_failure(hook)
-
-        if returns:
+    def _followed(self, ledger: Ledger, name: str, hook: str, details: Details) -> Callable[..., Any]:
+        """A step, and after it a hook for each entry that it concerns."""
+        step, report = getattr(ledger, name), self._reporter(hook)
+        if name in _RETURNS_ENTRIES:
 
             @wraps(step)
             def take(*arguments: Any) -> Any:
@@ -204,21 +144,56 @@ class Observation:
                         report(entry, details(entry))
                 return result
 
+        elif name == "receive":
+
+            @wraps(step)
+            def take(*arguments: Any) -> Any:
+                entry = ledger.leaving[0]
+                result = step(*arguments)
+                report(entry, details(entry))
+                return result
+
         else:
 
             @wraps(step)
-            def take(entry: Entry, *arguments: Any) -> Any:
-                found = [(each, details(each, *arguments)) for each in entry.records]
-                result = step(entry, *arguments)
-                for each, of_each in found:
-                    report(each, of_each)
+            def take(call: Entry, *arguments: Any) -> Any:
+                found = [(entry, details(entry, *arguments)) for entry in call.records]  # the step changes the entries
+                result = step(call, *arguments)
+                for entry, of_entry in found:
+                    report(entry, of_entry)
                 return result
 
         return take
 
-    def _followed_if_slow(self, complete: Callable[..., None], meter: Meter, ledger: Ledger) -> Callable[..., None]:
-        followed = self._followed(complete, [("completed", _end)], _its_records, ledger)
+    def _reporter(self, hook: str) -> Callable[[Entry, tuple[Any, ...]], None]:
+        """Calls a hook for an entry with these arguments, unless nothing is reported to it any more."""
+        started, contexts, is_end, is_start = self._started, self._contexts, hook in ENDS, hook == "started"
+        names = hook, _OF_WATERMARKS.get(hook)
+        methods: list[Any] = [name and getattr(self._observer, name) for name in names]
 
+        def report(entry: Entry, found: tuple[Any, ...]) -> None:
+            method, sequence = methods[entry.is_watermark], entry.sequence
+            if method is None or (is_start and entry.attempts):  # a retry
+                return
+            if self._has_failed and not (is_end and sequence in started):
+                return
+            if is_start:
+                started.add(sequence)
+            elif is_end:
+                started.discard(sequence)
+            try:
+                if contexts is None or entry.is_watermark:
+                    method(sequence, entry.element, *found)
+                else:
+                    self._context_of(sequence, hook)(method, sequence, entry.element, *found)
+            except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer
+                self._log_failure(names[entry.is_watermark])
+
+        return report
+
+    def _followed_if_slow(
+        self, complete: Callable[..., None], followed: Callable[..., None], meter: Meter
+    ) -> Callable[..., None]:
         @wraps(complete)
         def take(entry: Entry, results: Sequence[Any], now: float) -> None:
             (followed if now - entry.since > meter.slow_from else complete)(entry, results, now)
@@ -230,39 +205,24 @@ class Observation:
         def take(*arguments: Any) -> None:
             step(*arguments)
             if not self._has_failed:
-                self._call(*hook(*arguments))
+                name, *found = hook(*arguments)
+                try:
+                    getattr(self._observer, name)(*found)
+                except BaseException:  # noqa: BLE001 - as in `_reporter`
+                    self._log_failure(name)
 
         return take
 
-    def _report(self, hook: str, entry: Entry, details: tuple[Any, ...]) -> None:
-        name = _OF_WATERMARKS[hook] if entry.is_watermark else hook
-        if name is None or (hook == "started" and entry.attempts):  # a retry
-            return
-        if hook == "started" and not self._has_failed:
-            self._started.add(entry.sequence)
-        if not self._has_failed or (hook in ENDS and entry.sequence in self._started):
-            self._context_of(entry, hook)(self._call, name, entry.sequence, entry.element, *details)
-        if hook in ENDS:
-            self._started.discard(entry.sequence)
-
-    def _context_of(self, entry: Entry, hook: str) -> Callable[..., Any]:
+    def _context_of(self, sequence: int, hook: str) -> Callable[..., Any]:
         """Runs a hook in the context of its record. A call for a group has many records, so each has its own."""
-        if self._contexts is None or entry.is_watermark:
-            return _here
+        contexts = self._contexts
+        assert contexts is not None
         if hook == "started":
-            self._contexts[entry.sequence] = copy_context()
-        context = self._contexts.get(entry.sequence)
-        if hook in {"dequeued", "emitted"}:
-            self._contexts.pop(entry.sequence, None)
+            contexts[sequence] = copy_context()
+        context = contexts.pop(sequence, None) if hook in {"dequeued", "emitted"} else contexts.get(sequence)
         return _here if context is None else context.run
 
-    def _call(self, hook: str, *arguments: Any) -> None:
-        try:
-            getattr(self._observer, hook)(*arguments)
-        except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer, whatever it raises
-            self._log_failure(hook)
-
-    def _log_failure(self, hook: str) -> None:
+    def _log_failure(self, hook: str | None) -> None:
         if not self._has_failed:
             observer = describe(self._observer)
             _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)
