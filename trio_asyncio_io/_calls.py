@@ -64,7 +64,9 @@ def nurseries_of_call() -> Iterator[trio.Nursery]:
 def follow_creator(context: Context) -> None:
     """A system task with this context works for the same operators as the present task."""
     context.run(_CREATOR.set, current_task())
-    context.run(CURRENT_CALL.set, _SharedCall(CURRENT_CALL.get()))
+    call = CURRENT_CALL.get()
+    if call is not None:
+        context.run(CURRENT_CALL.set, _SharedCall(call))
 
 
 # What the present call weighs: the values of CURRENT_CALL
@@ -114,12 +116,12 @@ class WeighedCall:
         return _usage_of(self.outer, name) if found is None else found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _SharedCall:
     """A call that several elements share. It settles for the element that started it, until that one's call ends.
 
     Args:
-        creator: The call of that element, or None.
+        creator: The call of that element.
     """
 
     creator: Any
