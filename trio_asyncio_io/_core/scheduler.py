@@ -1,4 +1,4 @@
-"""The scheduler: decides which attempt may start now. Plain data: it never waits and has no clock.
+"""The scheduler: gives slots to the attempts that may start now. Plain data: it never waits and has no clock.
 
 A job is one attempt, and a slot is a running call. A record that waits occupies neither a slot nor a task:
 
@@ -10,6 +10,10 @@ A job is one attempt, and a slot is a running call. A record that waits occupies
                        │ └───│─────────────────────────────────┘                       │ │ its deadline
                        │     └──────────▶ for a gate ──────────────────────────────────┘ │
                        └──────────────────────────────────── in a backoff ◀──────────────┘
+
+The first worker that has nothing to do calls `assign`, which gives all free slots: to the calls of ready records, to
+new records, and to the first call in the line. The other workers find their attempts in `starts`. So an attempt has its
+slot before its worker runs, and it starts in its worker's task, whose context the hooks of an observer may change.
 
 Retries start before new records, those with few attempts first; new records start in arrival order. A record is passed
 over while a gate of its key holds it back, but while a common gate holds back the first record, none starts.
@@ -167,7 +171,7 @@ class Scheduler:
 
     @property
     def must_wait_for_reports(self) -> bool:
-        """Whether calls that end now should report to the gates before `next` is called.
+        """Whether calls that end now should report to the gates before `assign` is called.
 
         Otherwise a call could start before the failure that closes its gate is known.
         """
@@ -237,7 +241,7 @@ class Scheduler:
             self.grouping.advance(now)
 
     def wake_at(self) -> float:
-        """When to call `next` again, if nothing else happens before."""
+        """When to call `assign` again, if nothing else happens before."""
         if not self._ledger.may_start:
             return inf
         at = self._backoffs[0][0] if self._backoffs else inf
