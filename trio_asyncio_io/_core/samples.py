@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 from .histogram import Durations, Histogram
-from .verdict import LoadClass
 
-__all__ = ["FOLD", "Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
+__all__ = ["FOLD", "LoadClass", "Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
 
 # All records are counted at first, and then one in nineteen, because that takes a twentieth of an element's time
 EXACT_RECORDS = 500
@@ -93,6 +93,21 @@ def histograms_of(sampling: Sampling, calls: int) -> dict[str, Histogram]:
         "slot_wait": _sum(each.slot_wait for each in samples),
         "head_wait": _sum(each.head_wait for each in samples),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class LoadClass:
+    """The latency at one load.
+
+    Args:
+        running: Invocations that ran simultaneously, about.
+        calls: Invocations that completed at this load.
+        latency: The median of their durations, in seconds.
+    """
+
+    running: int
+    calls: int
+    latency: float
 
 
 def loads_of(sampling: Sampling) -> tuple[LoadClass, ...]:

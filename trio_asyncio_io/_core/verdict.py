@@ -13,27 +13,13 @@ from typing import Literal, TypeAlias
 
 from .._public import share_descriptions
 from .describe import amount, duration, plural
+from .samples import LoadClass
 from .statistics import Counts
 
-__all__ = ["LoadClass", "Totals", "Verdict", "judge"]
+__all__ = ["Totals", "Verdict", "judge"]
 
 
 CALLS_OF_A_CLASS = 10  # so that its mean is meaningful
-
-
-@dataclass(frozen=True, slots=True)
-class LoadClass:
-    """The latency at one load.
-
-    Args:
-        running: Invocations that ran at once, about.
-        calls: Invocations that completed at this load.
-        latency: The median of their durations, in seconds.
-    """
-
-    running: int
-    calls: int
-    latency: float
 
 
 Compared: TypeAlias = tuple[LoadClass, LoadClass]  # the lowest and the highest load
