@@ -34,7 +34,7 @@ __all__ = [
     "flatten",
     "is_cancelled",
     "is_caused_by",
-    "is_of_its_records",
+    "may_help_to_split",
     "needs_asyncio",
     "outcome_for",
     "outcome_of",
@@ -478,7 +478,7 @@ def outcome_for(reading: Reading, gate: Gate) -> Outcome:
     return as_outcome(gate.classify(reading.error), reading.error)
 
 
-def is_of_its_records(reading: Reading) -> bool:
+def may_help_to_split(reading: Reading) -> bool:
     """Whether the records of a call may be the cause of its error, so that a call for fewer of them may succeed.
 
     Not if the service fails or refuses calls, or if the function cannot be called at all.

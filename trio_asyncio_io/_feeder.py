@@ -31,9 +31,8 @@ class Feeder:
         on_job: Called when a record was accepted.
         on_completed: Called when a watermark or a restored record with results was accepted.
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
-        jobs_per_pass: While this number of jobs waits, a source that never suspends is read slowly: workers take the
-            jobs before more come, and find them in the processor's cache. So the buffer becomes full only if calls
-            wait. Each worker may take two jobs between two checkpoints of the feeder.
+        jobs_per_pass: How many jobs to queue before the workers get a turn. More would only fill the buffer; fewer
+            would let workers wait, because each may take two jobs between two checkpoints of the feeder.
         known: value -> the outputs of an element that needs no call, or None. See `KnowsOutputs`.
         on_full: Called when an element starts to wait for room, if calls wait for more elements. None: they do not.
     """

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from functools import partial
 from math import inf
 from types import CoroutineType
@@ -31,12 +31,12 @@ from ._calls import register_worker, remove_worker
 from ._core.admission import GateLine, Waiting
 from ._core.describe import describe
 from ._core.gate import CANCELLED, OK, expired
-from ._core.groups import Part, part_of, splits_of
+from ._core.groups import Half, depth_of, half_of
 from ._core.ledger import Ledger
 from ._core.notes import copied, set_on
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
-from ._errors import AttemptTimeoutError, Reading, is_cancelled, is_of_its_records, split
+from ._errors import AttemptTimeoutError, Reading, is_cancelled, may_help_to_split, split
 from ._gates import Gates
 from ._results import Emitter
 from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
@@ -51,10 +51,10 @@ _NOT_SUSPENDED = object()
 class _End(Enum):
     """How a call has ended without a result."""
 
-    RAISED = "it has raised an error"
-    EXPIRED = "the first deadline of its records has cancelled it. The error: what it raised meanwhile, or None"
-    REFUSED = "a gate has refused it, with this error"
-    CANCELLED = "the operator stops. The error: what it raised meanwhile, or None"
+    RAISED = auto()  # it has raised an error
+    EXPIRED = auto()  # the first deadline of its records has cancelled it. The error: what it raised meanwhile, or None
+    REFUSED = auto()  # a gate has refused it, with this error
+    CANCELLED = auto()  # the operator stops. The error: what it raised meanwhile, or None
 
 
 # For gates, of calls that have not raised. `expired` makes that of a deadline
@@ -121,8 +121,7 @@ class WorkerPool:
         self.call = invoker.call  # one bound method for all workers
         self.has_groups = scheduler.grouping.size > 0
         self.checks_results = self.retries is not None and self.retries.checks_results
-        # Whether a result needs more steps than completing its record
-        self.is_special = self.has_groups or self.flatten is not None or self.checks_results
+        self.checks_each_result = self.has_groups or self.flatten is not None or self.checks_results
         self.has_ended = False
         self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
         self._has_room = has_room
@@ -171,7 +170,7 @@ class WorkerPool:
         self._has_attempt.wake_all()
 
     def call_workers(self, number: int) -> None:
-        """Let so many workers ask the scheduler, with those that will ask anyway."""
+        """Let this number of workers ask the scheduler, including those that will ask anyway."""
         busy = self.ledger.counters.running - len(self.scheduler.starts)
         will_ask = self._workers - busy - len(self._has_attempt)
         for _ in range(number - will_ask):
@@ -219,7 +218,7 @@ class Worker:
         "_entry",
         "_failures",
         "_from_cache",
-        "_has_reported",
+        "_may_be_early",
         "_must_pause",
         "_paused_until",
         "_pool",
@@ -234,7 +233,7 @@ class Worker:
         self._cause: Exception | None = None  # what it raised while its deadline cancelled it
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
-        self._has_reported = False  # whether it has reported an end or a retry, and has not asked the scheduler since
+        self._may_be_early = False  # other calls that end now must report before this worker assigns
         self._must_pause = False
         self._paused_until = -inf
         self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
@@ -276,7 +275,7 @@ class Worker:
                 if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
                     task.custom_sleep_data = _NOT_SUSPENDED
                     due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                # Nothing can unset a variable in a copied context: if this one is empty, so is the block's
+                # A copy never loses a variable, so an empty context is unchanged
                 if task.context and is_changed_in(task.context):
                     block.restore(task)
                     jobs_left = 0
@@ -334,8 +333,8 @@ class Worker:
         pool, scheduler = self._pool, self._pool.scheduler
         starts = scheduler.starts
         if not starts:
-            if self._has_reported:
-                self._has_reported = False
+            if self._may_be_early:
+                self._may_be_early = False
                 self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
                 if self._must_pause:
                     return None
@@ -350,8 +349,8 @@ class Worker:
             return None
         entry, waiting, self._refusal = scheduler.take(now)
         self._entry = entry
-        if self._has_reported:  # the end of its call may allow a start that nobody has seen yet
-            self._has_reported = False
+        if self._may_be_early:  # the end of its call may allow a start that nobody has seen yet
+            self._may_be_early = False
             pool.dispatch()
         return entry if waiting is None else self._continue(entry, waiting)
 
@@ -415,7 +414,7 @@ class Worker:
         reading = Reading(error) if error is not None and end is _End.RAISED else None
         if (end is not None or pool.admissions) and (problem := self._report(call, end, reading, now)) is not None:
             error, reading = problem, Reading(problem)
-        if end is not None or pool.is_special or type(result) is CoroutineType:
+        if end is not None or pool.checks_each_result or type(result) is CoroutineType:
             self._end_records(result, end, error, reading, now)
             if self._failures:
                 return None
@@ -440,7 +439,7 @@ class Worker:
         gates = self._pool.gates
         if gates is None or end is _End.REFUSED:
             return None
-        self._pool.is_reporting = self._has_reported = True
+        self._pool.is_reporting = self._may_be_early = True
         try:
             since = call.since if end is None else self._pool.ledger.began(call)
             return gates.end(call, since, reading or _OUTCOMES.get(end) or expired(), now)
@@ -485,7 +484,7 @@ class Worker:
         try:
             self._pool.invoker.check_result(result)
             if retries is not None and self._pool.checks_results:
-                wait = retries.after_result(entry, result, splits=splits_of(self._entry))
+                wait = retries.after_result(entry, result, splits=depth_of(self._entry))
             outputs: Any = (result,) if self._pool.flatten is None or wait is not None else self._pool.flatten(result)
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
             self._failures.append(_Failure(entry, error))
@@ -493,7 +492,7 @@ class Worker:
         if wait is None:
             self._pool.ledger.complete(entry, outputs, now)
         else:
-            self._retry(entry, wait, None, now, part_of(self._entry))
+            self._retry(entry, wait, None, now, half_of(self._entry))
 
     def _end_raised(self, call: Entry, error: Exception, reading: Reading, now: float) -> None:
         """The records of a call that has raised are due for a retry at one instant."""
@@ -539,40 +538,40 @@ class Worker:
         draw: float | None,
         now: float,
         *,
-        half: Part | None = None,
+        half: Half | None = None,
         reading: Reading | None = None,
     ) -> None:
         """The attempt of a record has failed. `half`: the one in which it is called again if it is not retried."""
         wait, retries = None, self._pool.retries
         if retries is not None:
             try:
-                splits = splits_of(self._entry) if self._pool.has_groups else 0
+                splits = depth_of(self._entry) if self._pool.has_groups else 0
                 wait = retries.after_error(entry, error, draw, splits=splits, reading=reading)
             except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
                 self._failures.append(_Failure(entry, raised))
                 return
         if wait is not None:
-            self._retry(entry, wait, error, now, part_of(self._entry) if self._pool.has_groups else None)
+            self._retry(entry, wait, error, now, half_of(self._entry) if self._pool.has_groups else None)
         elif half is not None and (retries is None or retries.may_split(error)):
             self._retry(entry, 0.0, error, now, half)
         else:
             self._failures.append(_Failure(entry, error))
 
-    def _retry(self, entry: Entry, seconds: float, error: Exception | None, now: float, part: Part | None) -> None:
+    def _retry(self, entry: Entry, seconds: float, error: Exception | None, now: float, half: Half | None) -> None:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
         context = trio.lowlevel.current_task().context
         is_changed = not self._pool.has_groups and self._pool.context.is_changed_in(context)
         changed = context if is_changed else None
         cause = None if self._pool.gates is None else error
-        if self._pool.scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, part=part):
+        if self._pool.scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, half=half):
             if self._pool.retries is not None:
                 self._pool.retries.withdraw()
             self._pool.timer.wake_by(now + seconds)
-            self._has_reported = True  # other calls that fail now may hold back new records
+            self._may_be_early = True  # other calls that fail now may hold back new records
         else:
             self._failures.append(_Failure(entry, cause=error))
 
-    def _halves_of(self, call: Entry, reading: Reading | None = None) -> Sequence[Part | None]:
+    def _halves_of(self, call: Entry, reading: Reading | None = None) -> Sequence[Half | None]:
         """For each record, the half in which it is called again if it is not retried. None: it is not called again.
 
         Args:
@@ -586,10 +585,10 @@ class Worker:
         """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
         if reading is None or (self._pool.retries is not None and self._pool.retries.is_timeout(reading.error)):
             return True
-        return is_of_its_records(reading)
+        return may_help_to_split(reading)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
-        """The error of a call, for each of its records, because they get different notes."""
+        """One copy of the error for each record, because each gets its own notes."""
         return [error, *(copied(error) for _ in call.records[1:])]
 
     @enable_ki_protection

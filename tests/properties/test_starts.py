@@ -52,12 +52,12 @@ def test_no_attempt_may_start_while_all_tasks_wait(seed: int) -> None:
 
     async def body() -> None:
         function = Scripted(steps) if group is None else of_lists(Scripted(steps))
-        async with AsyncWaitOperator(function, source=source_of(values, seed), **options) as operator:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(watch)
-                async for _ in operator.output:
-                    pass
-                nursery.cancel_scope.cancel()
+        operator = AsyncWaitOperator(function, source=source_of(values, seed), **options)
+        async with operator, trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            async for _ in operator.output:
+                pass
+            nursery.cancel_scope.cancel()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_operator, "Scheduler", Seen)

@@ -277,7 +277,7 @@ class Waiting:
         since: When its present wait for a slot or a gate began. In a backoff: when the wait for a slot will begin.
         context: The context variables of its earlier attempts: opaque here. None: those of the operator's block.
         cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
-        part: That of a group with which it is called, or None.
+        half: The half of a split call in which it is called again, or None.
         rank: That of its next attempt.
         line: The gates of its next attempt. None: not yet known.
         weights: What the call weighs in them.
@@ -290,7 +290,7 @@ class Waiting:
     since: float
     context: Any = None
     cause: Exception | None = None
-    part: Any = None
+    half: Any = None
     rank: Rank = field(init=False)
     line: GateLine | None = None
     weights: Weights = ()

@@ -93,13 +93,12 @@ class Flow:
         consumer_seconds: The time in which outputs waited for the consumer.
         blocked_seconds: The time in which calls let no other task run.
         input_end: When the input has ended; inf: it has not.
-        backoffs: By sequence, when the backoff of a record ends or has ended whose retry has not started.
-        spent: By sequence, of a record that has been retried and has no result: its backoffs, and its attempts before
-            the present one, in seconds.
-        rested_seconds: The backoffs of invocations that have ended.
-        repeated_seconds: Their attempts that were retried.
-        timed_out_seconds: The time of invocations that timed out, without backoffs.
-        handlers_seconds: The time that records held their slot after their last call: `on_timeout` and `on_error`.
+        backoffs: sequence -> the end of the backoff of a record that waits for its retry.
+        spent: sequence -> (seconds in backoffs, seconds in earlier attempts) of a retried record without a result.
+        rested_seconds: The backoffs of invocations that have ended, in seconds.
+        repeated_seconds: Their attempts that were retried, in seconds.
+        timed_out_seconds: The time of invocations that timed out, without backoffs, in seconds.
+        handlers_seconds: The time that records held their slot after their last call, for `on_timeout` and `on_error`.
     """
 
     def __init__(self, capacity: int, bound: int, order: Order, counters: Counters, *, group: int) -> None:

@@ -6,7 +6,7 @@ A record that may start waits for its group. The group is complete when it is fu
 New records and retries form groups of their own: a new record never shares a call with one that has failed, and has
 its whole timeout. Retries do not wait for others: those that are due when a slot is free share a call. With gates per
 key, a group has records of one key only. While a group waits for gates, no other group is formed for the same gates,
-except for retries, which start first: later groups become larger meanwhile. The records of a `Part` share no call with
+except for retries, which start first: later groups become larger meanwhile. The records of a `Half` share no call with
 others.
 
 A call has the slot, and each of its records has its own account: the scheduler, the gates, the deadlines and the
@@ -25,18 +25,18 @@ from typing import NamedTuple
 from .admission import GateLine, Rank, rank_of
 from .queue import Entry
 
-__all__ = ["Group", "Grouping", "Part", "Pool", "part_of", "splits_of"]
+__all__ = ["Group", "Grouping", "Half", "Pool", "depth_of", "half_of"]
 
 
 @dataclass(eq=False, frozen=True, slots=True)
-class Part:
-    """Half of the records of a call that has failed. They are called apart from others, to find which one fails.
+class Half:
+    """One half of the records of a call that has failed. They are called apart from others, to find which one fails.
 
     Args:
-        splits: How many calls have been split to make this part, 1 or more.
+        depth: How many calls have been split to make it, 1 or more.
     """
 
-    splits: int
+    depth: int
 
 
 class Group(Entry):
@@ -44,21 +44,21 @@ class Group(Entry):
 
     Args:
         records: One or more, by rank.
-        part: The part to which the records belong. None: the call was not split from another one.
+        half: The half to which the records belong. None: the call was not split from another one.
 
     Attributes:
         value: The argument of the function: the list of the records' values.
         since: The earliest start of a record's first attempt, as soon as the group has started.
     """
 
-    __slots__ = ("_records", "part")
+    __slots__ = ("_records", "half")
 
-    def __init__(self, records: Sequence[Entry], part: Part | None) -> None:
+    def __init__(self, records: Sequence[Entry], half: Half | None) -> None:
         first = records[0]
         super().__init__(first.element, [entry.value for entry in records], first.sequence, first.since)
         self.attempts = first.attempts
         self._records = records
-        self.part = part
+        self.half = half
 
     @property
     def records(self) -> Sequence[Entry]:
@@ -66,12 +66,12 @@ class Group(Entry):
         return self._records
 
 
-class Kind(NamedTuple):
-    """The common properties of the records of a group. Their part may be None."""
+class GroupKey(NamedTuple):
+    """The common properties of the records of a group. Their half may be None."""
 
     is_retry: bool
     line: GateLine
-    part: Part | None
+    half: Half | None
 
 
 @dataclass(eq=False, slots=True)
@@ -87,7 +87,7 @@ class Pool:
         records: A heap of (rank, since when it has waited for its group, record).
     """
 
-    kind: Kind
+    kind: GroupKey
     size: int
     wait: float
     opened: float = inf
@@ -130,7 +130,7 @@ class Grouping:
         self.size = size
         self.wait = wait
         self.splits = splits
-        self._pools: dict[Kind, Pool] = {}
+        self._pools: dict[GroupKey, Pool] = {}
         # Heaps. An item is out of date if its pool has another rank, or another instant
         self._due: list[tuple[float, int, Pool]] = []  # by the instant at which the group is complete
         self._complete: list[tuple[Rank, int, Pool]] = []  # pools with a complete group, by rank
@@ -143,9 +143,9 @@ class Grouping:
         """Whether no record waits for its group."""
         return not self._pools
 
-    def add(self, entry: Entry, since: float, line: GateLine, part: Part | None = None) -> None:
+    def add(self, entry: Entry, since: float, line: GateLine, half: Half | None = None) -> None:
         """A record waits for its group since then."""
-        kind = Kind(entry.attempts > 0, line, part)
+        kind = GroupKey(entry.attempts > 0, line, half)
         pool = self._pools.get(kind)
         if pool is None:
             pool = self._pools[kind] = Pool(kind, self.size, 0.0 if kind.is_retry else self.wait)
@@ -185,7 +185,7 @@ class Grouping:
 
     def waits_for_more(self, number: int, line: GateLine) -> bool:
         """Whether this number of new records in front of these gates leaves a group incomplete that is not due."""
-        pool = self._pools.get(Kind(is_retry=False, line=line, part=None))
+        pool = self._pools.get(GroupKey(is_retry=False, line=line, half=None))
         return pool is not None and not pool.is_due and len(pool.records) + number < self.size
 
     def complete(self, common: GateLine, *, may_grow: bool, only_retries: bool) -> Pool | None:
@@ -231,23 +231,23 @@ class Grouping:
         else:
             del self._pools[pool.kind]
             pool.kind.line.running -= 1
-        return Group([entry for _, _, entry in taken], pool.kind.part), waits
+        return Group([entry for _, _, entry in taken], pool.kind.half), waits
 
-    def halves(self, call: Entry) -> Sequence[Part | None]:
+    def halves(self, call: Entry) -> Sequence[Half | None]:
         """For each record of a call that has failed, the half in which it is called again. None: it is not."""
         number = len(call.records)
         if number == 1 or not self.splits:
             return (None,) * number
-        middle, splits = (number + 1) // 2, splits_of(call) + 1
-        return (Part(splits),) * middle + (Part(splits),) * (number - middle)
+        middle, depth = (number + 1) // 2, depth_of(call) + 1
+        return (Half(depth),) * middle + (Half(depth),) * (number - middle)
 
 
-def part_of(call: Entry | None) -> Part | None:
-    """The part that is called, if the call was split from another one."""
-    return call.part if isinstance(call, Group) else None
+def half_of(call: Entry | None) -> Half | None:
+    """The half that is called, if the call was split from another one."""
+    return call.half if isinstance(call, Group) else None
 
 
-def splits_of(call: Entry | None) -> int:
+def depth_of(call: Entry | None) -> int:
     """How many calls have been split to make this one."""
-    part = part_of(call)
-    return 0 if part is None else part.splits
+    half = half_of(call)
+    return 0 if half is None else half.depth

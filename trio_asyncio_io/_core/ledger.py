@@ -61,9 +61,8 @@ class Ledger:
         jobs: Those whose first attempt may start, in starting order.
         leaving: The polled elements with outputs, in output order. Of the first one, some may have been received.
         arrived: The number of elements accepted, and so the sequence of the next one.
-        room_at: The sequence at which a record would raise `peak_buffered`. Each record that is gone raises it by one,
-            and each watermark takes a sequence number without a place in the buffer. So one comparison finds both a
-            full buffer and a new peak.
+        room_at: The sequence number of the record that would set a new peak. It rises by one with each record that
+            leaves and each watermark, so one comparison detects a full buffer, too.
         peak_buffered: The highest number of records in the buffer so far.
         bound, counts_dead_letters: As given.
         may_start: Whether attempts may still start.

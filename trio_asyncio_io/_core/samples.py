@@ -32,7 +32,7 @@ class Samples:
         slot_wait, head_wait: The waits of the records.
         latency: By class of load, the durations of the invocations.
         max_load: As given.
-        without_load: The same samples, for invocations whose duration says nothing about the load.
+        without_load: Counts the duration in no class of load, for answers from a cache.
     """
 
     __slots__ = ("head_wait", "latency", "max_load", "slot_wait", "without_load")

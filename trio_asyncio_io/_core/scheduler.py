@@ -41,7 +41,7 @@ from typing import Any, Protocol
 
 from .admission import Admission, GateLine, Rank, Waiting, Weights, rank_of
 from .gate import CANCELLED, RefusedError
-from .groups import Group, Grouping, Part, Pool
+from .groups import Group, Grouping, Half, Pool
 from .ledger import Ledger
 from .queue import Entry
 
@@ -71,7 +71,7 @@ class Deadlines:
 
     Attributes:
         timeout: As given.
-        running: By running record: what works on it, opaque here. First attempts are in the order of their starts.
+        running: running call -> what works on it, opaque here. First attempts are in the order of their starts.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -128,8 +128,8 @@ class Scheduler:
         must_retry_first: Whether no new record may start.
         deadlines: Of the running records.
         waiting: sequence -> the call that waits for a retry or a gate.
-        starts: The attempts that have their slot and that no worker has taken yet: (record; if it has waited, its wait;
-            why it fails without a call, or None).
+        starts: The attempts that have a slot and that no worker has taken yet: (record or group; its wait, or None if
+            it has waited for nothing but the slot; the refusal of a gate, or None).
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Scheduler:
         self._numbers = count()
         self._at_gates = 0  # records in lines
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
-        self._most_retries = capacity * (self.grouping.size or 1)
+        self._max_failed = capacity * (self.grouping.size or 1)
         self.must_retry_first = False
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None and not self.grouping.size
@@ -283,7 +283,7 @@ class Scheduler:
         cause: Exception | None = None,
         *,
         has_raised: bool = True,
-        part: Part | None = None,
+        half: Half | None = None,
     ) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
 
@@ -294,7 +294,7 @@ class Scheduler:
             now: The time.
             cause: The error of the attempt, if a gate may refuse the next one.
             has_raised: Whether the attempt has raised; otherwise its result is retried.
-            part: That with which it is called, of a group.
+            half: The half of a group in which it is called again. None: it was not in a split call.
 
         Returns:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
@@ -305,7 +305,7 @@ class Scheduler:
             return False
         self.deadlines.running.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
-        waiting = self.waiting[entry.sequence] = Waiting(entry, due, context, cause, part)
+        waiting = self.waiting[entry.sequence] = Waiting(entry, due, context, cause, half)
         self.is_plain = False
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
@@ -399,17 +399,17 @@ class Scheduler:
         if not self.grouping.size or isinstance(entry, Group):
             heappush(self._for_slot, (waiting.rank, waiting))
         else:
-            self._wait_for_group(entry, waiting.since, waiting.part)
+            self._wait_for_group(entry, waiting.since, waiting.half)
 
     # Groups
 
-    def _wait_for_group(self, entry: Entry, since: float, part: Part | None = None) -> None:
+    def _wait_for_group(self, entry: Entry, since: float, half: Half | None = None) -> None:
         try:
             line = self._line if self._gates is None else self._gates.line_of(entry.value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._fail(error, entry)
             return
-        self.grouping.add(entry, since, line, part)
+        self.grouping.add(entry, since, line, half)
 
     def _complete_pool(self) -> Pool | None:
         if self.grouping.is_empty:
@@ -597,7 +597,7 @@ class Scheduler:
         self._ledger.stop_starting()
 
     def _count_failed(self) -> None:
-        self.must_retry_first = self._ledger.flow.must_retry_first = len(self._failed) >= self._most_retries
+        self.must_retry_first = self._ledger.flow.must_retry_first = len(self._failed) >= self._max_failed
 
 
 def _call_in(waiting: Waiting, step: Callable[..., None], *arguments: Any) -> None:
