@@ -202,7 +202,7 @@ class Scheduler:
                 self._ask(ledger.take(), None, now)
             elif not line.heap or not self._ask_line(now):
                 break
-            elif self.grouping.size:
+            elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
         ledger.settle(now, idles=not self.starts)
 
@@ -260,13 +260,14 @@ class Scheduler:
         if self._counters.running >= self._capacity or not ledger.may_start:
             return False
         only_retries = self.must_retry_first
-        if self._changed or (self._for_slot and (not only_retries or self._for_slot[0][1].entry.attempts)):
+        has_place = not only_retries and self._counters.running + len(line.heap) < self._capacity
+        if self._changed or (self._for_slot and (has_place or self._for_slot[0][1].entry.attempts)):
             return True
         if line.heap and line.held_until == -inf and (not only_retries or line.heap[0][1].entry.attempts):
             return True
         if self.grouping.size:
             return self._complete_pool() is not None or (not only_retries and self._makes_group())
-        return bool(ledger.jobs) and not only_retries and self._counters.running + len(line.heap) < self._capacity
+        return bool(ledger.jobs) and has_place
 
     def _makes_group(self) -> bool:
         jobs = len(self._ledger.jobs)
