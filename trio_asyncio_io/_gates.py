@@ -70,14 +70,12 @@ class GateFamily:
         key = line.key
         shared = self._in_use[key]
         shared.lines.discard(line)
-        offset_of(shared.gate)  # its clock stands still from here to the next run
         if not shared.lines:
             del self._in_use[key]
-            if key in self._copies:
-                if may_forget(shared.gate):
-                    self._forget(key)
-                else:
-                    self._copies[key] = self._copies.pop(key)  # the last of those without calls
+            if may_forget(shared.gate):  # its clock stands still from here to the next run
+                self._forget(key)
+            else:
+                self._copies[key] = self._copies.pop(key)  # the last of those without calls
 
     def release(self, refresh: Callable[[], None]) -> None:
         """An operator has ended. Without a name and without users, the family goes; its state is in the gates."""

@@ -320,6 +320,19 @@ async def test_a_weight_is_not_corrected_in_a_gate_that_was_idle_at_the_start(au
     assert idle.heard == []
 
 
+async def test_no_call_that_has_its_slot_starts_after_a_failure(autojump_clock: MockClock) -> None:
+    """The first worker gives both calls their slots."""
+    calls = []
+
+    async def call(value: str) -> None:
+        calls.append(value)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await results_of(ordered_wait("ab", call, timeout=5.0, capacity=2, gate=RateLimit(1e6, burst=2)))
+    assert calls == ["a"]
+
+
 async def test_a_retry_after_an_idle_time_is_reported(autojump_clock: MockClock) -> None:
     gate = Idle()
     script = Scripted({"a": fails_first(1, TimeoutError, Step(1.0))})
