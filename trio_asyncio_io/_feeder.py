@@ -31,7 +31,7 @@ class Feeder:
         on_job: Called when a record was accepted.
         on_completed: Called when a watermark or a restored record with results was accepted.
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
-        jobs_per_pass: How many jobs to queue before the workers get a turn. More would only fill the buffer; fewer
+        jobs_per_pass: How many jobs to queue before the workers may run. More would only fill the buffer; fewer
             would let workers wait, because each may take two jobs between two checkpoints of the feeder.
         known: value -> the outputs of an element that needs no call, or None. See `KnowsOutputs`.
         on_full: Called when an element starts to wait for room, if calls wait for more elements. None: they do not.

@@ -7,7 +7,7 @@
 #     groups (admission)             records whose attempts are one call, and lines in front of gates
 #     ledger (flow)                  what one operator holds, every counter, and where the time goes
 #     retry                          whether another attempt follows, and when
-#     queue                          the order of the output
 #     options  gate  observer        what users give
-#     statistics (histogram  samples)  job  verdict  snapshot  dead_letter    what users get
+#     statistics (histogram)  job  verdict  snapshot  dead_letter    what users get
+#     queue (samples)                the order of the output: begin here
 #     elements  checks  notes  describe
