@@ -450,6 +450,8 @@ class Scheduler:
                 line = gates.line_of(entry.value) if gates.has_keys else self._line
             if not weights:
                 weights = line.weights_of_records(entry.records) if line.is_weighted else line.unweighted
+            if waiting is not None:
+                waiting.line, waiting.weights = line, weights
             held_by = self._line_for(line, weights, waiting, now)
             if held_by is None:
                 self._start(entry, waiting, now, Admission(line, now, weights).start())
@@ -460,8 +462,7 @@ class Scheduler:
             self._fail(error, None if weights else entry)
             return
         if waiting is None:
-            waiting = Waiting(entry, entry.since)
-        waiting.line, waiting.weights = line, weights
+            waiting = Waiting(entry, entry.since, line=line, weights=weights)
         if held_by is None:
             self._start(entry, waiting, now, refusal=refusal)
         else:
