@@ -21,9 +21,9 @@ from typing import Any
 from tests.explored.loom import Exploration, Violation, Walk
 from tests.explored.world import IGNORED, key_of, name_of
 from trio_asyncio_io import Snapshot, StreamRecord, Watermark
-from trio_asyncio_io._core.admission import KeyGates, Line, Passage
+from trio_asyncio_io._core.admission import GateLine, SharedGate
 from trio_asyncio_io._core.gate import CANCELLED, OK, Gate, RefusedError
-from trio_asyncio_io._core.groups import Grouping, part_of
+from trio_asyncio_io._core.groups import Grouping, half_of
 from trio_asyncio_io._core.observation import ledger_for
 from trio_asyncio_io._core.options import Options
 from trio_asyncio_io._core.scheduler import Scheduler
@@ -241,7 +241,7 @@ class Core:
         """A gate opens or closes, refuses calls or admits them again."""
         assert self._gates is not None
         setattr(dict(self._gates.by_key())[key], field, value)
-        self.scheduler.change(self._gates.of_keys.get(key))
+        self.scheduler.change(self._gates.of_keys.get(key, self._gates.line))
 
     def _close(self, key: Any) -> None:
         self._closings -= 1
@@ -333,7 +333,7 @@ class Core:
             elif how == "expires" and entry.since + self.setting.timeout <= now:
                 self._time_out(entry)
             else:
-                self._fail(entry, OSError(entry.value), part_of(call), half)
+                self._fail(entry, OSError(entry.value), half_of(call), half)
         ledger.end_call(now)
 
     def _fail(self, entry: Any, error: Exception, part: Any, half: Any) -> None:
@@ -345,7 +345,7 @@ class Core:
             self._ledger.fail(entry, error, self._now)
             self._give_up(entry, error)
             return
-        if self.scheduler.retry(entry, None, seconds, self._now, error, part=part):
+        if self.scheduler.retry(entry, None, seconds, self._now, error, half=part):
             self._due[entry.value] = self._now + seconds
         else:
             self._time_out(entry)
@@ -500,17 +500,6 @@ class Bit(Gate):
             raise Violation("a call has ended twice in its gate")
 
 
-@dataclass(eq=False)
-class BitInUse:
-    gate: Bit
-    offset: float = 0.0
-
-    def notify_others(self) -> None: ...
-
-    def has_calls(self) -> bool:
-        return True
-
-
 class Gates:
     """Does what the operator's `Gates` does, without Trio."""
 
@@ -520,25 +509,28 @@ class Gates:
         self._core = core
         self.has_keys = core.setting.gate == "per key"
         self._common = [] if self.has_keys else [self._new()]
-        self.of_keys: dict[Any, KeyGates] = {}
-        self.line = Line(map(BitInUse, self._common))
-        self.passage = Passage(self._common, self.line.in_use)
+        self.of_keys: dict[Any, GateLine] = {}
+        self.line = self._line(self._common)
         self.admissions: dict[int, Any] = {}
 
     def _new(self) -> Bit:
         return Bit(lambda: bool(self._core._running))
 
-    def of_key(self, value: object) -> KeyGates | None:
+    def _line(self, gates: list[Bit], common: GateLine | None = None) -> GateLine:
+        line = GateLine(gates, common, count_running=lambda: 1)
+        line.open([SharedGate(gate) for gate in gates])
+        return line
+
+    def line_of(self, value: object) -> GateLine:
         if not self.has_keys:
-            return None
+            return self.line
         key = key_of(value)  # type: ignore[arg-type]
         if key not in self.of_keys:
-            gate = self._new()
-            self.of_keys[key] = KeyGates([BitInUse(gate)], (), [gate], lambda: None)
+            self.of_keys[key] = self._line([self._new()], self.line)
         return self.of_keys[key]
 
     def by_key(self) -> list[tuple[Any, Bit]]:
-        gates: list[tuple[Any, Any]] = [(key, keys.line.in_use[0].gate) for key, keys in self.of_keys.items()]
+        gates: list[tuple[Any, Any]] = [(key, line.gates[0].gate) for key, line in self.of_keys.items()]
         return [*((None, gate) for gate in self._common), *gates]
 
     def admits(self, key: Any) -> bool:
@@ -554,8 +546,8 @@ class Gates:
             raise Violation("a call ends that was not admitted")
         admission.end(repeat(outcome), now)
         self.line.held_until = -inf
-        if admission.passage.keys is not None:
-            self._core.scheduler.change(admission.passage.keys)
+        if admission.line is not self.line:
+            self._core.scheduler.change(admission.line)
 
 
 def explore_core(

@@ -39,8 +39,8 @@ FROM_OUTSIDE, CALLS = 1, 2  # ranks of events
 
 # Fields and classes on which no future depends: accounts, and what is the same in the whole run
 IGNORED = frozenset(
-    {"Counters", "Flow", "Sampling", "Samples", "Invoker", "Options", "Holders", "BlockContext", "Pace", "Context"}
-    | {"load", "earlier", "mark", "current_time", "_current_time", "_ready_since", "_free_since", "_pace"}
+    {"Counters", "Flow", "Sampling", "Samples", "Invoker", "Options", "Holder", "BlockContext", "Pace", "Context"}
+    | {"load", "holder", "_holder", "current_time", "_current_time", "_ready_since", "_free_since", "_pace"}
 )
 
 variable: ContextVar[int | None] = ContextVar("variable", default=None)
