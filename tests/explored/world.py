@@ -41,6 +41,7 @@ FROM_OUTSIDE, CALLS = 1, 2  # ranks of events
 IGNORED = frozenset(
     {"Counters", "Flow", "Sampling", "Samples", "Invoker", "Options", "Holder", "BlockContext", "Pace", "Context"}
     | {"load", "holder", "_holder", "current_time", "_current_time", "_ready_since", "_free_since", "_pace"}
+    | {"_identity"}
 )
 
 variable: ContextVar[int | None] = ContextVar("variable", default=None)
