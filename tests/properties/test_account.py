@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from tests.properties.runs import on_virtual_time
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Totals
-from trio_asyncio_io._core.scheduler import FOR_GATE, FOR_KEY_GATE
 from trio_asyncio_io.gates import Gate, PerKey, RateLimit
 
 REASONS = ("gated", "retries", "keyed", "full", "source")
@@ -130,7 +129,7 @@ class Truth(trio.abc.Instrument):
         """Why nothing starts in a free slot."""
         operator, ledger = self.operator, self.operator._ledger
         scheduler = operator._parts._scheduler
-        states = Counter(waiting.state for waiting in scheduler.waiting.values())
+        lines = [waiting.held_by for waiting in scheduler.waiting.values() if waiting.held_by is not None]
         in_groups = {id(each) for call in scheduler.deadlines.running for each in call.records}
         new = [
             entry
@@ -139,11 +138,11 @@ class Truth(trio.abc.Instrument):
         ]
         gated = {id(each) for waiting in scheduler.waiting.values() for each in waiting.entry.records}
         startable = [entry for entry in new if id(entry) not in gated and ledger.order.may_start(entry)]
-        if states[FOR_GATE]:
+        if any(line.common is None for line in lines):
             return "gated"
         if scheduler.must_retry_first and startable:
             return "retries"
-        if states[FOR_KEY_GATE]:
+        if lines:
             return "gated"
         if len(startable) < len(new) - len(gated & set(map(id, new))):
             return "keyed"
