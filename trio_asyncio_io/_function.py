@@ -14,7 +14,6 @@ from ._errors import NotAsyncError
 __all__ = [
     "AsyncFunction",
     "Function",
-    "GroupFunction",
     "KnowsOutputs",
     "Wrapper",
     "as_function",
@@ -68,10 +67,6 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
 
 
 Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]
-# A function of the records of a group. A result may be the exception of its record
-GroupFunction: TypeAlias = (
-    Callable[[list[T]], Awaitable[Sequence[R | Exception]]] | AsyncFunction[list[T], Sequence[R | Exception]]
-)
 
 
 class Wrapper:

@@ -47,10 +47,10 @@ starts. The state of all this is in `_core.ledger`, which has a method for each 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -58,7 +58,6 @@ from trio.lowlevel import enable_ki_protection
 from ._attempts import Invoker
 from ._calls import register_operator, remove_operator
 from ._core.describe import describe
-from ._core.elements import Element, StreamRecord, Watermark
 from ._core.groups import Grouping
 from ._core.notes import add_note
 from ._core.observation import ledger_for
@@ -70,22 +69,34 @@ from ._core.statistics import Statistics
 from ._core.verdict import Totals, Verdict
 from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
 from ._feeder import Feeder
-from ._function import Function, GroupFunction, KnowsOutputs, as_function
+from ._function import KnowsOutputs, as_function
 from ._gates import Gates
 from ._public import check_keywords, list_keywords
 from ._results import Consumers, DeadLetters, Emitter, Results
 from ._sharing import Scope
+from ._signatures import (
+    FlatArguments,
+    FlatFunction,
+    FlatGroupArguments,
+    FlatGroupFunction,
+    Function,
+    GroupArguments,
+    GroupFunction,
+    Key,
+    Marked,
+    MarkedSource,
+    SingleArguments,
+    Source,
+)
 from ._tasks import Wakeup, awaited, interruptible, read_clocks
 from ._worker import WorkerPool
 
-__all__ = ["AsyncWaitOperator", "Source"]
+__all__ = ["AsyncWaitOperator"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-# mypy joins a list of records and watermarks to `list[Element[T]]`, pyright needs the members of the union
-Item: TypeAlias = T | StreamRecord[T] | Watermark | Element[T]
-Source: TypeAlias = AsyncIterable[Item[T]] | Iterable[Item[T]]
+V = TypeVar("V")
+S = TypeVar("S")
 
 
 @list_keywords(OptionsArguments, Options)
@@ -130,11 +141,39 @@ class AsyncWaitOperator(Generic[T, R]):
         function: Function[T, R],
         *,
         mode: Mode = "ordered",
-        timeout: float,
-        key: Callable[[T], Hashable] | None = None,
+        key: Key[T] | None = None,
         source: Source[T] | None = None,
-        group: None = None,
-        **options: Unpack[OptionsArguments],
+        **options: Unpack[SingleArguments[T, R]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncWaitOperator[Marked[V], Marked[S]],
+        function: Function[V, S],
+        *,
+        mode: Mode = "ordered",
+        key: Key[V] | None = None,
+        source: MarkedSource[V] | None = None,
+        **options: Unpack[SingleArguments[Marked[V], Marked[S]]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        function: FlatFunction[T, R],
+        *,
+        mode: Mode = "ordered",
+        key: Key[T] | None = None,
+        source: Source[T] | None = None,
+        **options: Unpack[FlatArguments[T, R]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncWaitOperator[Marked[V], Marked[S]],
+        function: FlatFunction[V, S],
+        *,
+        mode: Mode = "ordered",
+        key: Key[V] | None = None,
+        source: MarkedSource[V] | None = None,
+        **options: Unpack[FlatArguments[Marked[V], Marked[S]]],
     ) -> None: ...
     @overload
     def __init__(
@@ -142,31 +181,63 @@ class AsyncWaitOperator(Generic[T, R]):
         function: GroupFunction[T, R],
         *,
         mode: Mode = "ordered",
-        timeout: float,
-        key: Callable[[T], Hashable] | None = None,
+        key: Key[T] | None = None,
         source: Source[T] | None = None,
-        group: int,
-        **options: Unpack[OptionsArguments],
+        **options: Unpack[GroupArguments[T, R]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncWaitOperator[Marked[V], Marked[S]],
+        function: GroupFunction[V, S],
+        *,
+        mode: Mode = "ordered",
+        key: Key[V] | None = None,
+        source: MarkedSource[V] | None = None,
+        **options: Unpack[GroupArguments[Marked[V], Marked[S]]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        function: FlatGroupFunction[T, R],
+        *,
+        mode: Mode = "ordered",
+        key: Key[T] | None = None,
+        source: Source[T] | None = None,
+        **options: Unpack[FlatGroupArguments[T, R]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AsyncWaitOperator[Marked[V], Marked[S]],
+        function: FlatGroupFunction[V, S],
+        *,
+        mode: Mode = "ordered",
+        key: Key[V] | None = None,
+        source: MarkedSource[V] | None = None,
+        **options: Unpack[FlatGroupArguments[Marked[V], Marked[S]]],
     ) -> None: ...
     def __init__(
         self,
-        function: Function[T, R] | GroupFunction[T, R],
+        function: Function[Any, Any],
         *,
         mode: Mode = "ordered",
         timeout: float,
-        key: Callable[[T], Hashable] | None = None,
-        source: Source[T] | None = None,
+        key: Key[Any] | None = None,
+        source: Source[Any] | None = None,
         group: int | None = None,
+        flatten: bool = False,
+        restore: Snapshot[Any, Any] | None = None,
         **options: Unpack[OptionsArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
         check_keywords(AsyncWaitOperator, options)
         callee = as_function(function)
-        checked = Options(timeout, mode=mode, key=key, group=group, **options)
+        checked = Options(timeout, mode=mode, key=key, group=group, flatten=flatten, restore=restore, **options)
         self._source = source
-        self._parts: Parts[R] = Parts(callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed)
-        self.output: Results[R] = self._parts.output
+        self._parts: Parts[T, R] = Parts(
+            callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed
+        )
+        self.output: Results[R, T] = self._parts.output
         self._ledger = self._parts.ledger
         self._feeder = self._parts.feeder
         self._lifetime = Lifetime(callee)
@@ -199,7 +270,7 @@ class AsyncWaitOperator(Generic[T, R]):
         return outcome is None
 
     @enable_ki_protection
-    async def put(self, element: Item[T]) -> None:
+    async def put(self, element: T) -> None:
         """Accept a bare value, a `StreamRecord` or a `Watermark`. Waits while the buffer is full.
 
         Raises:
@@ -212,7 +283,7 @@ class AsyncWaitOperator(Generic[T, R]):
         await self._feeder.put(element)
 
     @enable_ki_protection
-    def put_nowait(self, element: Item[T]) -> None:
+    def put_nowait(self, element: T) -> None:
         """Accept an element without waiting.
 
         Raises:
@@ -229,7 +300,7 @@ class AsyncWaitOperator(Generic[T, R]):
         self._parts.end_input()
 
     @enable_ki_protection
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Snapshot[T, R]:
         """Every element accepted and not yet received; see `Snapshot`. Works at any moment, also after the block."""
         return self._ledger.snapshot()
 
@@ -256,7 +327,7 @@ class AsyncWaitOperator(Generic[T, R]):
         return self._ledger.totals(read_clocks)
 
     @enable_ki_protection
-    async def _feed(self, source: Source[T]) -> None:
+    async def _feed(self, source: Source[Any]) -> None:
         try:
             await self._feeder.feed(source)
         except Exception as error:  # noqa: BLE001 - the source may raise anything
@@ -278,7 +349,7 @@ class AsyncWaitOperator(Generic[T, R]):
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
 
 
-class Parts(Generic[R]):
+class Parts(Generic[T, R]):
     """The parts of one operator.
 
     Args:
@@ -306,8 +377,8 @@ class Parts(Generic[R]):
         self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
         has_room, has_received = Wakeup(), Wakeup()
         self._consumers = Consumers()
-        dead_letters = DeadLetters(self.ledger, has_room)
-        self.output: Results[R] = Results(
+        dead_letters: DeadLetters[T] = DeadLetters(self.ledger, has_room)
+        self.output: Results[R, T] = Results(
             self._consumers,
             dead_letters,
             self.ledger,

@@ -13,6 +13,7 @@ from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
 from ._core.dead_letter import DeadLetter
 from ._core.ledger import Ledger
+from ._core.parameters import AnyByDefault, E
 from ._core.queue import Entry
 from ._core.snapshot import Snapshot
 from ._core.statistics import Statistics
@@ -170,7 +171,7 @@ class Emitter:
             self._has_room.wake()
 
 
-class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
+class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[E]):
     """A receive channel of the elements that failed, with `on_error="dead_letter"`.
 
     Iterate over it inside the operator's block, in a task of its own beside the one that receives the results, or after
@@ -186,11 +187,11 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
     def __init__(self, ledger: Ledger, has_room: Wakeup) -> None:
         self._ledger = ledger
         self._has_room = has_room
-        self._send, self._receive = trio.open_memory_channel[tuple[Entry, DeadLetter]](math.inf)
+        self._send, self._receive = trio.open_memory_channel[tuple[Entry, DeadLetter[E]]](math.inf)
         self._was_read = False
 
     @enable_ki_protection
-    async def receive(self) -> DeadLetter:
+    async def receive(self) -> DeadLetter[E]:
         """Wait for the next dead letter and return it.
 
         Raises:
@@ -207,7 +208,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         return self._received(*received)
 
     @enable_ki_protection
-    def receive_nowait(self) -> DeadLetter:
+    def receive_nowait(self) -> DeadLetter[E]:
         """Return the next dead letter if it is available.
 
         Raises:
@@ -240,7 +241,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         """For the operator: let the nursery own the task that warns."""
         self._nursery = nursery
 
-    def send(self, entry: Entry, dead_letter: DeadLetter) -> None:
+    def send(self, entry: Entry, dead_letter: DeadLetter[E]) -> None:
         """For the emitter: send a dead letter. Warns when unread dead letters fill the buffer."""
         try:
             self._send.send_nowait((entry, dead_letter))
@@ -269,7 +270,7 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         """For the operator: close the channel. Dead letters that were not received stay in the snapshot."""
         self._receive.close()
 
-    def _received(self, entry: Entry, dead_letter: DeadLetter) -> DeadLetter:
+    def _received(self, entry: Entry, dead_letter: DeadLetter[E]) -> DeadLetter[E]:
         self._release(entry)
         return dead_letter
 
@@ -278,8 +279,8 @@ class DeadLetters(trio.abc.ReceiveChannel[DeadLetter]):
         self._has_room.wake()
 
 
-class Results(trio.abc.ReceiveChannel[R], Generic[R]):
-    """A receive channel of the operator's outputs.
+class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
+    """A receive channel of the operator's outputs. Its type is `Results[output, element]`, or `Results[output]`.
 
     Iterate over it, or call `await receive()`. It ends (`trio.EndOfChannel`) when the input has ended and every output
     has been received. Several tasks may receive from it; each output goes to one of them.
@@ -294,7 +295,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
     def __init__(
         self,
         consumers: Consumers,
-        dead_letters: DeadLetters,
+        dead_letters: DeadLetters[E],
         ledger: Ledger,
         *,
         has_room: Wakeup,
@@ -388,7 +389,7 @@ class Results(trio.abc.ReceiveChannel[R], Generic[R]):
         await trio.lowlevel.checkpoint()
 
     @enable_ki_protection
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Snapshot[E, R]:
         """Every element accepted and not yet received; see `Snapshot`. Works at any moment, without waiting."""
         return self._ledger.snapshot()
 

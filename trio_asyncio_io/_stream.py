@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
@@ -11,11 +11,32 @@ from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 from trio.lowlevel import enable_ki_protection
 
 from ._core.describe import describe, plural
+from ._core.elements import StreamRecord
 from ._core.options import Options, OptionsArguments
-from ._function import Function, GroupFunction, innermost
-from ._operator import AsyncWaitOperator, Source
-from ._public import check_keywords, list_keywords
+from ._core.snapshot import Snapshot
+from ._function import innermost
+from ._operator import AsyncWaitOperator
+from ._public import check_keywords, list_keywords, typed_as
 from ._results import Results
+from ._signatures import (
+    FlatArguments,
+    FlatFunction,
+    FlatGroupArguments,
+    FlatGroupFunction,
+    Function,
+    GroupArguments,
+    GroupFunction,
+    Key,
+    Marked,
+    MarkedSource,
+    Mixed,
+    MixedArguments,
+    MixedSource,
+    Running,
+    SingleArguments,
+    Source,
+    ValueOfFunction,
+)
 from ._tasks import LINES_OF_RUN
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
@@ -30,30 +51,68 @@ _log = logging.getLogger("trio_asyncio_io")
 
 
 @overload
-def ordered_wait(
-    source: Source[T],
-    function: Function[T, R],
-    *,
-    timeout: float,
-    group: None = None,
-    **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]: ...
+def ordered_wait(  # pyright: ignore[reportOverlappingOverload]
+    source: Source[ValueOfFunction], function: Function[Any, R], **options: Unpack[SingleArguments[Any, R]]
+) -> Running[R, Any]: ...
 @overload
 def ordered_wait(
-    source: Source[T],
-    function: GroupFunction[T, R],
-    *,
-    timeout: float,
-    group: int,
-    **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]: ...
+    source: MarkedSource[T], function: Function[T, R], **options: Unpack[SingleArguments[Marked[T], Marked[R]]]
+) -> Running[Marked[R], StreamRecord[T]]: ...
+@overload
+def ordered_wait(
+    source: Source[T], function: Function[T, R], **options: Unpack[SingleArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def ordered_wait(
+    source: Source[ValueOfFunction], function: FlatFunction[Any, R], **options: Unpack[FlatArguments[Any, R]]
+) -> Running[R, Any]: ...
+@overload
+def ordered_wait(
+    source: MarkedSource[T], function: FlatFunction[T, R], **options: Unpack[FlatArguments[Marked[T], Marked[R]]]
+) -> Running[Marked[R], StreamRecord[T]]: ...
+@overload
+def ordered_wait(
+    source: Source[T], function: FlatFunction[T, R], **options: Unpack[FlatArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def ordered_wait(
+    source: Source[ValueOfFunction], function: GroupFunction[Any, R], **options: Unpack[GroupArguments[Any, R]]
+) -> Running[R, Any]: ...
+@overload
+def ordered_wait(
+    source: MarkedSource[T], function: GroupFunction[T, R], **options: Unpack[GroupArguments[Marked[T], Marked[R]]]
+) -> Running[Marked[R], StreamRecord[T]]: ...
+@overload
+def ordered_wait(
+    source: Source[T], function: GroupFunction[T, R], **options: Unpack[GroupArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def ordered_wait(
+    source: Source[ValueOfFunction], function: FlatGroupFunction[Any, R], **options: Unpack[FlatGroupArguments[Any, R]]
+) -> Running[R, Any]: ...
+@overload
+def ordered_wait(
+    source: MarkedSource[T],
+    function: FlatGroupFunction[T, R],
+    **options: Unpack[FlatGroupArguments[Marked[T], Marked[R]]],
+) -> Running[Marked[R], StreamRecord[T]]: ...
+@overload
+def ordered_wait(
+    source: Source[T], function: FlatGroupFunction[T, R], **options: Unpack[FlatGroupArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def ordered_wait(
+    source: MixedSource[T], function: Function[T, R], **options: Unpack[MixedArguments]
+) -> Running[Mixed[R], T | StreamRecord[T]]: ...
 @list_keywords(OptionsArguments, Options)
 def ordered_wait(
-    source: Source[T],
+    source: Source[Any],
     function: Function[Any, Any],
     *surplus: Any,
     timeout: float,
     group: int | None = None,
+    flatten: bool = False,
+    restore: Snapshot[Any, Any] | None = None,
     **options: Unpack[OptionsArguments],
 ) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order (Flink's `orderedWait`).
@@ -89,34 +148,19 @@ def ordered_wait(
                 print(result)
     """
     _check_call(ordered_wait, source, surplus, options)
-    return _results_of(function, source, timeout, group=group, **options)
+    return _results_of(function, source, timeout, group=group, flatten=flatten, restore=restore, **options)
 
 
-@overload
-def unordered_wait(
-    source: Source[T],
-    function: Function[T, R],
-    *,
-    timeout: float,
-    group: None = None,
-    **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]: ...
-@overload
-def unordered_wait(
-    source: Source[T],
-    function: GroupFunction[T, R],
-    *,
-    timeout: float,
-    group: int,
-    **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]: ...
+@typed_as(ordered_wait)
 @list_keywords(OptionsArguments, ordered_wait)
 def unordered_wait(
-    source: Source[T],
+    source: Source[Any],
     function: Function[Any, Any],
     *surplus: Any,
     timeout: float,
     group: int | None = None,
+    flatten: bool = False,
+    restore: Snapshot[Any, Any] | None = None,
     **options: Unpack[OptionsArguments],
 ) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit each result when it is available (Flink's `unorderedWait`).
@@ -142,37 +186,109 @@ def unordered_wait(
                 print(result)
     """
     _check_call(unordered_wait, source, surplus, options)
-    return _results_of(function, source, timeout, mode="unordered", group=group, **options)
+    return _results_of(
+        function, source, timeout, mode="unordered", group=group, flatten=flatten, restore=restore, **options
+    )
 
 
 @overload
+def keyed_wait(  # pyright: ignore[reportOverlappingOverload]
+    source: Source[ValueOfFunction],
+    function: Function[Any, R],
+    *,
+    key: Key[Any],
+    **options: Unpack[SingleArguments[Any, R]],
+) -> Running[R, Any]: ...
+@overload
 def keyed_wait(
-    source: Source[T],
+    source: MarkedSource[T],
     function: Function[T, R],
     *,
-    key: Callable[[T], Hashable],
-    timeout: float,
-    group: None = None,
-    **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]: ...
+    key: Key[T],
+    **options: Unpack[SingleArguments[Marked[T], Marked[R]]],
+) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
 def keyed_wait(
-    source: Source[T],
+    source: Source[T], function: Function[T, R], *, key: Key[T], **options: Unpack[SingleArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def keyed_wait(
+    source: Source[ValueOfFunction],
+    function: FlatFunction[Any, R],
+    *,
+    key: Key[Any],
+    **options: Unpack[FlatArguments[Any, R]],
+) -> Running[R, Any]: ...
+@overload
+def keyed_wait(
+    source: MarkedSource[T],
+    function: FlatFunction[T, R],
+    *,
+    key: Key[T],
+    **options: Unpack[FlatArguments[Marked[T], Marked[R]]],
+) -> Running[Marked[R], StreamRecord[T]]: ...
+@overload
+def keyed_wait(
+    source: Source[T], function: FlatFunction[T, R], *, key: Key[T], **options: Unpack[FlatArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def keyed_wait(
+    source: Source[ValueOfFunction],
+    function: GroupFunction[Any, R],
+    *,
+    key: Key[Any],
+    **options: Unpack[GroupArguments[Any, R]],
+) -> Running[R, Any]: ...
+@overload
+def keyed_wait(
+    source: MarkedSource[T],
     function: GroupFunction[T, R],
     *,
-    key: Callable[[T], Hashable],
-    timeout: float,
-    group: int,
-    **options: Unpack[OptionsArguments],
-) -> AbstractAsyncContextManager[Results[R]]: ...
+    key: Key[T],
+    **options: Unpack[GroupArguments[Marked[T], Marked[R]]],
+) -> Running[Marked[R], StreamRecord[T]]: ...
+@overload
+def keyed_wait(
+    source: Source[T], function: GroupFunction[T, R], *, key: Key[T], **options: Unpack[GroupArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def keyed_wait(
+    source: Source[ValueOfFunction],
+    function: FlatGroupFunction[Any, R],
+    *,
+    key: Key[Any],
+    **options: Unpack[FlatGroupArguments[Any, R]],
+) -> Running[R, Any]: ...
+@overload
+def keyed_wait(
+    source: MarkedSource[T],
+    function: FlatGroupFunction[T, R],
+    *,
+    key: Key[T],
+    **options: Unpack[FlatGroupArguments[Marked[T], Marked[R]]],
+) -> Running[Marked[R], StreamRecord[T]]: ...
+@overload
+def keyed_wait(
+    source: Source[T], function: FlatGroupFunction[T, R], *, key: Key[T], **options: Unpack[FlatGroupArguments[T, R]]
+) -> Running[R, T]: ...
+@overload
+def keyed_wait(
+    source: MixedSource[T],
+    function: Function[T, R],
+    *,
+    key: Key[T],
+    **options: Unpack[MixedArguments],
+) -> Running[Mixed[R], T | StreamRecord[T]]: ...
 @list_keywords(OptionsArguments, ordered_wait)
 def keyed_wait(
-    source: Source[T],
+    source: Source[Any],
     function: Function[Any, Any],
     *surplus: Any,
-    key: Callable[[T], Hashable],
+    key: Key[Any],
     timeout: float,
     group: int | None = None,
+    flatten: bool = False,
+    restore: Snapshot[Any, Any] | None = None,
     **options: Unpack[OptionsArguments],
 ) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order per key (Flink's FLIP-519).
@@ -203,7 +319,9 @@ def keyed_wait(
                 print(result)
     """
     _check_call(keyed_wait, source, surplus, options)
-    return _results_of(function, source, timeout, mode="keyed", key=key, group=group, **options)
+    return _results_of(
+        function, source, timeout, mode="keyed", key=key, group=group, flatten=flatten, restore=restore, **options
+    )
 
 
 def _check_call(

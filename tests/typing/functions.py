@@ -44,7 +44,7 @@ class WeatherOrNothing(AsyncFunction[Any, float | None]):
 
 async def an_object() -> None:
     async with ordered_wait(["a"], Length(2), timeout=5.0) as results:
-        assert_type(results, Results[int])
+        assert_type(results, Results[int, str])
     async with AsyncWaitOperator(Length(2), timeout=5.0) as operator:
         assert_type(operator, AsyncWaitOperator[str, int])
     assert_type(await Length(2).invoke("a"), int)
@@ -72,23 +72,23 @@ async def other_callables() -> None:
             return 2 * value
 
     async with ordered_wait([1], partial(scaled, 0.5), timeout=5.0) as scaled_results:
-        assert_type(scaled_results, Results[float])
+        assert_type(scaled_results, Results[float, int])
     async with ordered_wait([1], Doubled(), timeout=5.0) as doubled_results:
-        assert_type(doubled_results, Results[int])
+        assert_type(doubled_results, Results[int, int])
     async with ordered_wait([1], in_thread(hex), timeout=5.0) as texts:
-        assert_type(texts, Results[str])
+        assert_type(texts, Results[str, int])
     assert_type(is_async(scaled), bool)
 
     def blocking(value: int) -> int:
         return value
 
-    ordered_wait([1], blocking, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait([1], blocking, timeout=5.0)  # type: ignore[arg-type, list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 async def policies() -> None:
     lookup = cached(single_flight(Length(2), key=str.upper), size=100, ttl=60.0)
     async with ordered_wait(["a"], lookup, timeout=5.0) as results:
-        assert_type(results, Results[int])
+        assert_type(results, Results[int, str])
     assert_type(lookup.hits, int)
 
 

@@ -29,13 +29,13 @@ async def not_a_list(values: list[str]) -> int:
 
 async def lists() -> None:
     async with ordered_wait(["1"], prices, timeout=5.0, group=10, group_wait=0.1, group_split=True) as results:
-        assert_type(results, Results[float])
+        assert_type(results, Results[float, str])
     async with unordered_wait(["1"], prices_or_errors, timeout=5.0, group=10, capacity=5) as results:
-        assert_type(results, Results[float])
+        assert_type(results, Results[float, str])
     async with keyed_wait(["1"], prices, key=str.upper, timeout=5.0, group=10) as results:
-        assert_type(results, Results[float])
+        assert_type(results, Results[float, str])
     async with ordered_wait(["1"], Lengths(), timeout=5.0, group=10) as lengths:
-        assert_type(lengths, Results[int])
+        assert_type(lengths, Results[int, str])
     async with AsyncWaitOperator(prices_or_errors, timeout=5.0, group=10) as operator:
         assert_type(operator, AsyncWaitOperator[str, float])
         await operator.put("1")
@@ -44,6 +44,6 @@ async def lists() -> None:
 
 
 def mismatches() -> None:
-    ordered_wait(["1"], price, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType, reportCallIssue]
-    ordered_wait(["1"], not_a_list, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType, reportCallIssue]
-    ordered_wait([1], prices, timeout=5.0, group=10)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(["1"], price, timeout=5.0, group=10)  # type: ignore[arg-type, list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(["1"], not_a_list, timeout=5.0, group=10)  # type: ignore[arg-type, list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait([1], prices, timeout=5.0, group=10)  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -35,7 +35,7 @@ async def words() -> AsyncIterator[str]:
 
 async def bare_values() -> None:
     async with ordered_wait(["a", "bc"], length, timeout=5.0) as results:
-        assert_type(results, Results[int])
+        assert_type(results, Results[int, str])
         async for result in results:
             assert_type(result, int)
     async with unordered_wait(words(), length, capacity=10, buffer=100, timeout=math.inf) as results:
@@ -75,12 +75,12 @@ async def error_policies() -> None:
         return 0
 
     async with ordered_wait(["a"], length, timeout=5.0, on_error="raise") as results:
-        assert_type(results, Results[int])
+        assert_type(results, Results[int, str])
     async with ordered_wait(["a"], length, timeout=5.0, on_error="skip") as results:
-        assert_type(results, Results[int])
+        assert_type(results, Results[int, str])
     async with ordered_wait(["a"], length, timeout=5.0, on_error=minus_one, on_timeout=zero) as results:
-        assert_type(results, Results[int])
-    ordered_wait(["a"], length, timeout=5.0, on_error="ignore")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+        assert_type(results, Results[int, str])
+    ordered_wait(["a"], length, timeout=5.0, on_error="ignore")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ordered_wait(["a"], length)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
@@ -88,11 +88,11 @@ async def gates() -> None:
     tokens = RateLimit(100.0, burst=10, weight=len)
     for gate in (tokens, [tokens, AdaptiveRate()], (CircuitBreaker("fail"),), None):
         async with ordered_wait(["a"], length, timeout=5.0, gate=gate) as results:
-            assert_type(results, Results[int])
+            assert_type(results, Results[int, str])
     assert_type(tokens.delay(0.0, 1.0), float)
     CircuitBreaker("stop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(["a"], length, timeout=5.0, gate=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
-    ordered_wait(["a"], length, timeout=5.0, capacity="all")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    ordered_wait(["a"], length, timeout=5.0, gate=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(["a"], length, timeout=5.0, capacity="all")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 async def retries() -> None:
@@ -107,35 +107,34 @@ async def retries() -> None:
     assert_type(growing.backoff(1, random=0.5), float)
     for strategy in (fixed, growing):
         async with ordered_wait(["a"], length, timeout=5.0, retry=strategy) as results:
-            assert_type(results, Results[int])
+            assert_type(results, Results[int, str])
     FixedDelay(3, 0.5, retry_on=BaseException)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 async def snapshot_and_restore() -> None:
     async with ordered_wait(["a"], length, timeout=5.0) as results:
         snapshot = results.snapshot()
-        assert_type(snapshot, Snapshot)
+        assert_type(snapshot, Snapshot[str, int])
         assert_type(results.statistics(), Statistics)
         assert_type(results.statistics().emitted, int)
         assert_type(results.statistics().slot_wait_seconds, float)
         assert_type(results.statistics().latency, Histogram)
         assert_type(results.statistics().latency.p99, float)
     for element in snapshot.elements:
-        assert_type(element, SnapshotElement)
+        assert_type(element, SnapshotElement[str, int])
         assert_type(element.sequence, int)
     async with ordered_wait(["b"], length, timeout=5.0, restore=snapshot) as results:
-        assert_type(results, Results[int])
+        assert_type(results, Results[int, str])
 
 
 async def an_operator_to_put_into() -> None:
     async with AsyncWaitOperator(length, mode="unordered", timeout=5.0, capacity=10) as operator:
         assert_type(operator, AsyncWaitOperator[str, int])
         await operator.put("a")
-        operator.put_nowait(StreamRecord("b", 2))
-        await operator.put(Watermark(2))
+        operator.put_nowait("b")
         operator.end_input()
         assert_type(await operator.output.receive(), int)
-    assert_type(operator.snapshot(), Snapshot)
+    assert_type(operator.snapshot(), Snapshot[str, int])
     assert_type(operator.statistics(), Statistics)
     AsyncWaitOperator(length, mode="keyed", key=str.upper, timeout=5.0)
-    AsyncWaitOperator(length, mode="sorted", timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    AsyncWaitOperator(length, mode="sorted", timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -24,4 +24,4 @@ async def composed() -> None:
     assert_type(cached(gated(price, RateLimit(5))), cached[float])
     assert_type(persistent(single_flight(price), "answers.db"), persistent[float])
     async with ordered_wait(["a"], cached(Length()), timeout=5.0) as lengths:
-        assert_type(lengths, Results[int])
+        assert_type(lengths, Results[int, str])

@@ -55,10 +55,9 @@ async def numbers() -> AsyncIterator[int]:
 
 async def texts_that_fit(channel: trio.MemoryReceiveChannel[str], unknown: list[Any]) -> None:
     async with ordered_wait(["a"], length, timeout=5.0) as results:
-        assert_type(results, Results[int])
+        assert_type(results, Results[int, str])
     async with ordered_wait("abc", characters, timeout=5.0, flatten=True) as lists:
-        # The outputs are the items of the lists: a literal `flatten=True` in a TypedDict cannot choose another type
-        assert_type(lists, Results[list[str]])
+        assert_type(lists, Results[str, str])
     ordered_wait((text for text in "abc"), length, timeout=5.0)
     ordered_wait(channel, length, timeout=5.0)
     ordered_wait(unknown, length, timeout=5.0)
@@ -89,22 +88,20 @@ async def records_and_watermarks_that_fit(
     ordered_wait(assign_watermarks("abc", timestamp=ord, max_out_of_orderness=1), length, timeout=5.0)
     keyed_wait([StreamRecord("a", 1)], length, key=str.upper, timeout=5.0)
     # Bare values beside records or watermarks need an annotation, as `mixed` has: mypy joins them to `list[object]`
-    ordered_wait(["a", Watermark(1)], length, timeout=5.0)  # type: ignore[arg-type]
+    ordered_wait(["a", Watermark(1)], length, timeout=5.0)  # type: ignore[list-item]
     operator = AsyncWaitOperator(length, timeout=5.0)
     await operator.put("a")
-    await operator.put(StreamRecord("a", 1))
-    operator.put_nowait(Watermark(1))
 
 
 async def values_that_do_not_fit(channel: trio.MemoryReceiveChannel[int]) -> None:
-    ordered_wait([1, 2], length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(["a", 1], length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(numbers(), length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    unordered_wait(channel, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    unordered_wait([1], Length(), timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    keyed_wait(["a"], length, key=abs, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    AsyncWaitOperator(length, source=[1], timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(3, length, timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    ordered_wait([1, 2], length, timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(["a", 1], length, timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(numbers(), length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    unordered_wait(channel, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    unordered_wait([1], Length(), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    keyed_wait(["a"], length, key=abs, timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    AsyncWaitOperator(length, source=[1], timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(3, length, timeout=5.0)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
     operator = AsyncWaitOperator(length, timeout=5.0)
     await operator.put(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -112,10 +109,10 @@ async def values_that_do_not_fit(channel: trio.MemoryReceiveChannel[int]) -> Non
 def records_that_do_not_fit(
     annotated: list[StreamRecord[int] | Watermark], records: Iterator[StreamRecord[int]]
 ) -> None:
-    ordered_wait(annotated, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ordered_wait(records, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(annotated, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait(records, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
     made = assign_watermarks([1], timestamp=abs, max_out_of_orderness=1)
-    ordered_wait(made, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ordered_wait(made, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 def not_checked() -> None:

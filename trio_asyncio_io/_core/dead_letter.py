@@ -5,13 +5,14 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .notes import attribute_of, chain_of, set_on, text_of
+from .parameters import AnyByDefault, E_co
 
 __all__ = ["DeadLetter", "LostError", "lost_error", "texts_of"]
 
-E = TypeVar("E", bound=BaseException)
+B = TypeVar("B", bound=BaseException)
 
 
 class LostError(Exception):
@@ -22,7 +23,7 @@ class LostError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(AnyByDefault, Generic[E_co]):
     """An element without a result, and its error; sent with `on_error="dead_letter"`.
 
     It always pickles, if its element does. The pickle keeps the error's notes and causes, but no tracebacks. An error
@@ -36,12 +37,12 @@ class DeadLetter:
         seconds: From the start of its invocation to its failure, on Trio's clock.
     """
 
-    element: Any
+    element: E_co
     error: Exception
     attempts: int
     seconds: float
 
-    def __copy__(self) -> DeadLetter:
+    def __copy__(self) -> DeadLetter[E_co]:
         return self  # `__reduce__` would replace the error
 
     def __reduce__(self) -> Any:
@@ -73,7 +74,7 @@ def _texts(error: BaseException) -> tuple[str, list[str]]:
     return f"{name}{text_of(error)}", texts
 
 
-def _chained(links: list[E]) -> E:
+def _chained(links: list[B]) -> B:
     """The first exception, with each next one as a cause. A plain pickle drops the causes."""
     for error, cause in pairwise(links):
         set_on(error, __cause__=cause)

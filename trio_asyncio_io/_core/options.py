@@ -27,15 +27,13 @@ GROUP_WAIT = 0.05
 
 
 class OptionsArguments(TypedDict, total=False):
-    """The keyword arguments that all operators have in common, except `timeout`."""
+    """The keyword arguments that all operators have in common, except those on which the types of others depend."""
 
     capacity: int
     buffer: int | None
     retry: RetryStrategy | None
     on_timeout: OnTimeout | None
     on_error: OnError
-    flatten: bool
-    restore: Snapshot | None
     observer: Observer | None
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     group_wait: float

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Generic
 
+from .dead_letter import DeadLetter
 from .describe import describe
 from .elements import Watermark
+from .parameters import AnyByDefault, E_co, O_co
 
 __all__ = ["VERSION", "Snapshot", "SnapshotElement", "SnapshotError", "problem_of"]
 
@@ -20,7 +22,7 @@ class SnapshotError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotElement:
+class SnapshotElement(AnyByDefault, Generic[E_co, O_co]):
     """One element of a snapshot.
 
     Attributes:
@@ -32,13 +34,13 @@ class SnapshotElement:
     """
 
     sequence: int
-    element: Any
-    results: list[Any] | None = None
+    element: E_co | Watermark
+    results: list[O_co | DeadLetter[E_co]] | None = None
     is_output: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(AnyByDefault, Generic[E_co, O_co]):
     """Every element accepted and not yet received by the consumer, in arrival order.
 
     If a consumer has received k outputs when it takes the snapshot, then these k outputs and the outputs of a run that
@@ -52,7 +54,7 @@ class Snapshot:
             `assign_watermarks` inserted do not count; watermarks of the source do.
     """
 
-    elements: tuple[SnapshotElement, ...] = ()
+    elements: tuple[SnapshotElement[E_co, O_co], ...] = ()
     version: int = VERSION
     taken: int = 0
 

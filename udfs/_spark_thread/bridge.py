@@ -372,12 +372,12 @@ class TaskOperator:
         )
 
 
-def _done_rows(snapshot: Snapshot, key: Callable[[Row], Any] | None = None) -> list[Row]:
+def _done_rows(snapshot: Snapshot, key: Callable[[Any], Any] | None = None) -> list[Row]:
     """The rows with a result that were not received, so that their calls are not repeated.
 
     With a key, a row behind an unfinished one of its key is left out. It needs no call, or else it would have waited.
     """
-    rows: list[Row] = []
+    rows: list[Any] = []
     unfinished: set[Any] = set()
     for element in snapshot.elements:
         if element.results is not None:
