@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ._core.describe import describe
 from ._errors import NotAsyncError
@@ -14,7 +14,9 @@ from ._errors import NotAsyncError
 __all__ = [
     "AsyncFunction",
     "Function",
+    "Invokes",
     "KnowsOutputs",
+    "OpenedFunction",
     "Wrapper",
     "as_function",
     "awaitable_from",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 R = TypeVar("R")
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -64,6 +67,24 @@ class AsyncFunction(ABC, Generic[T_contra, R_co]):
 
     async def close(self) -> None:
         """Release the resources. Runs for at most 30 seconds, also during cancellation, but not if `open` raised."""
+
+
+class Invokes(Protocol[P, R_co]):
+    """An object with the parameters `P`. Its other methods are optional."""
+
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R_co: ...
+
+
+if TYPE_CHECKING:
+
+    class OpenedFunction:
+        """An `AsyncFunction` that is also a callable. A checker reads its parameters from `__call__` alone."""
+
+        async def open(self) -> None: ...
+        async def close(self) -> None: ...
+
+else:
+    OpenedFunction = AsyncFunction
 
 
 Function: TypeAlias = Callable[[T], Awaitable[R]] | AsyncFunction[T, R]

@@ -764,3 +764,13 @@ def test_an_item_that_arrives_after_the_last_look_needs_another_wake_up() -> Non
     while wake_ups:
         wake_ups.pop()()
     assert received == ["first", "late"]
+
+
+async def test_an_open_adapter_is_called_as_its_function_is() -> None:
+    async def parse(text: str, base: int = 10) -> int:
+        return int(text, base)
+
+    adapter = from_asyncio(parse)
+    await adapter.open()
+    assert await adapter("ff", base=16) == 255
+    await adapter.close()

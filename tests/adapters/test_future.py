@@ -196,3 +196,12 @@ def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
     copy = pickle.loads(pickle.dumps(from_future(Foreign)))
     assert copy.function is Foreign
     assert repr(copy).startswith("from_future(<class")
+
+
+async def test_keywords_reach_the_function() -> None:
+    def submit(text: str, base: int = 10) -> Future[int]:
+        future: Future[int] = Future()
+        future.set_result(int(text, base))
+        return future
+
+    assert await from_future(submit)("ff", base=16) == 255

@@ -128,3 +128,7 @@ def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
     copy = pickle.loads(pickle.dumps(in_thread(len)))
     assert copy.function is len
     assert repr(copy) == "in_thread(<built-in function len>)"
+
+
+async def test_keywords_reach_the_function() -> None:
+    assert await in_thread(int)("ff", base=16) == 255

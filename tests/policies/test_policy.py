@@ -115,3 +115,25 @@ def test_a_policy_pickles_with_all_its_options(options: dict[str, Any]) -> None:
 async def test_a_function_that_is_not_async_is_refused(policy: Any) -> None:
     with pytest.raises(NotAsyncError, match=r"must be async, but .* returned 'A'"):
         await policy(str.upper)("a")
+
+
+async def test_a_call_by_keyword_shares_the_key_of_the_same_call_by_position(policy: Any) -> None:
+    calls: list[tuple[str, int, str]] = []
+
+    async def weather(origin: str, hour: int, unit: str = "F") -> str:
+        calls.append((origin, hour, unit))
+        return f"{origin} {hour} {unit}"
+
+    lookup = cached(policy(weather))
+    assert await lookup("EWR", 3, "F") == "EWR 3 F"
+    assert await lookup("EWR", hour=3) == await lookup.invoke(hour=3, origin="EWR") == "EWR 3 F"
+    assert calls == [("EWR", 3, "F")]
+
+
+async def test_a_parameter_that_is_only_for_keywords_is_refused(policy: Any) -> None:
+    async def weather(origin: str, *, unit: str = "F") -> str:
+        return f"{origin} {unit}"
+
+    assert await policy(weather)("EWR") == "EWR F"
+    with pytest.raises(TypeError, match="calls its function by position, and unit can be given only by keyword"):
+        await policy(weather)("EWR", unit="C")

@@ -16,7 +16,6 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
 
 
@@ -113,9 +112,3 @@ def records_that_do_not_fit(
     ordered_wait(records, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
     made = assign_watermarks([1], timestamp=abs, max_out_of_orderness=1)
     ordered_wait(made, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
-
-
-def not_checked() -> None:
-    """Adapters and policies are called with any arguments, as a UDF of several columns needs."""
-    ordered_wait([1], in_thread(str.upper), timeout=5.0)
-    ordered_wait([1], cached(length), timeout=5.0)

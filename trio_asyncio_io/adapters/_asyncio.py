@@ -10,31 +10,26 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._core.describe import describe
-from .._function import AsyncFunction, Wrapper, as_function, awaitable_from, is_async
+from .._function import Invokes, OpenedFunction, Wrapper, as_function, awaitable_from, is_async
 from ._in_thread import cancelled_by_asyncio
 
 __all__ = ["Mailbox", "from_asyncio"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 
-class _AsyncioFunction(Protocol[R_co]):
-    """An `AsyncFunction` of asyncio coroutine functions. Its `open`, `close` and `timeout` are optional."""
-
-    async def invoke(self, *args: Any, **kwargs: Any) -> R_co: ...
-
-
-class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a function
+class from_asyncio(Wrapper, OpenedFunction, Generic[P, R]):  # noqa: N801 - used like a function
     """An asyncio coroutine function as an `AsyncFunction`, so that asyncpg, aiohttp or redis clients work.
 
     Between `open` and `close` the adapter has an asyncio loop of its own, in a thread of its own. All its invocations
@@ -75,7 +70,7 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
             ...
     """
 
-    def __init__(self, function: Callable[..., Awaitable[R]] | _AsyncioFunction[R]) -> None:
+    def __init__(self, function: Callable[P, Awaitable[R]] | Invokes[P, R]) -> None:
         _check(function)
         self.function = function
         self._inner = as_function(function)
@@ -85,6 +80,10 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
 
     def __reduce__(self) -> Any:
         return from_asyncio, (self.function,)
+
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> Coroutine[Any, Any, R]:
+        """The same as `invoke`, so that the adapter is a callable with the parameters of its function."""
+        return self.invoke(*arguments, **keywords)
 
     async def open(self) -> None:
         """Start the loop and open the function in it."""
@@ -100,9 +99,10 @@ class from_asyncio(Wrapper, AsyncFunction[Any, R]):  # noqa: N801 - used like a 
             raise
         self._loop = loop
 
-    async def invoke(self, *arguments: Any) -> R:
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The function's result."""
-        result: R = await self._opened().run(self._inner.invoke, *arguments)
+        invoke = partial(self._inner.invoke, **keywords) if keywords else self._inner.invoke
+        result: R = await self._opened().run(invoke, *arguments)
         return result
 
     async def close(self) -> None:

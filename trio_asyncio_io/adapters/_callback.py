@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, overload
 
 import trio
 
@@ -23,7 +23,9 @@ from ._in_thread import cancelled_by_asyncio, check_synchronous
 
 __all__ = ["ResultFuture", "from_callback", "from_future"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
+Values = TypeVarTuple("Values")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -119,7 +121,7 @@ class ResultFuture(Generic[R]):
         return trio.lowlevel.Abort.SUCCEEDED if is_claimed else trio.lowlevel.Abort.FAILED
 
 
-class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
+class from_callback(Wrapper, Generic[*Values, R]):  # noqa: N801 - used like a function
     """A callable that reports its result to a `ResultFuture`, as an async function (Flink's `asyncInvoke`).
 
     Args:
@@ -149,9 +151,9 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     """
 
     @overload
-    def __init__(self, function: Callable[[Any, ResultFuture[R]], object]) -> None: ...
+    def __init__(self, function: Callable[[*Values, ResultFuture[R]], object]) -> None: ...
     @overload
-    def __init__(self: from_callback[Any], function: Callable[..., object]) -> None: ...
+    def __init__(self: from_callback[*tuple[Any, ...], Any], function: Callable[..., object]) -> None: ...
 
     def __init__(self, function: Callable[..., object]) -> None:
         check_synchronous(function, "from_callback", "a callable, (*values, result_future) -> anything")
@@ -169,7 +171,7 @@ class from_callback(Wrapper, Generic[R]):  # noqa: N801 - used like a function
     def __reduce__(self) -> Any:
         return from_callback, (self._function,)
 
-    async def __call__(self, *arguments: Any) -> R:
+    async def __call__(self, *arguments: *Values) -> R:
         """Call the function and wait for the callback."""
         result_future: ResultFuture[R] = ResultFuture()
         try:
@@ -200,7 +202,7 @@ class _Future(Protocol[R_co]):
     def result(self) -> R_co: ...
 
 
-class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
+class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     """A callable that returns a `concurrent.futures.Future`, as an async function.
 
     Args:
@@ -223,19 +225,18 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
                 ...
     """
 
-    def __init__(self, function: Callable[..., _Future[R]]) -> None:
+    def __init__(self, function: Callable[P, _Future[R]]) -> None:
         check_synchronous(function, "from_future", "a callable that returns a Future")
-        self.function: Callable[..., _Future[R]] = function
+        self.function: Callable[P, _Future[R]] = function
 
-    async def __call__(self, *arguments: Any) -> R:
+    async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function and return the result of its future."""
         try:
-            return await self._result(arguments)
+            return await self._result(self._checked(self.function(*arguments, **keywords)))
         except asyncio.CancelledError as error:
             raise cancelled_by_asyncio(self.function) from error
 
-    async def _result(self, arguments: tuple[Any, ...]) -> R:
-        future = self._future_for(arguments)
+    async def _result(self, future: _Future[R]) -> R:
         done: ResultFuture[object] = ResultFuture()
         future.add_done_callback(done.complete)
         try:
@@ -248,8 +249,7 @@ class from_future(Wrapper, Generic[R]):  # noqa: N801 - used like a function
         except CancelledError as error:
             raise RuntimeError(f"the future of {describe(self.function)} was cancelled, not by the operator") from error
 
-    def _future_for(self, arguments: tuple[Any, ...]) -> _Future[R]:
-        future = self.function(*arguments)
+    def _checked(self, future: _Future[R]) -> _Future[R]:
         if not all(callable(getattr(future, name, None)) for name in ("add_done_callback", "cancel", "result")):
             raise NotAsyncError(
                 f"from_future needs a Future, but {describe(self.function)} returned {describe(future)}. "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from types import CoroutineType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import trio
 
@@ -14,12 +15,13 @@ from .._function import Wrapper, is_async
 
 __all__ = ["cancelled_by_asyncio", "check_synchronous", "in_thread"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 IN_THREAD = ("in_thread", "a blocking callable")
 
 
-class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
+class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     """A blocking callable as an async function. Each call runs in a thread of its own.
 
     The threads come from Trio's cache of threads. They do not count towards Trio's default limit of 40: the operator's
@@ -41,15 +43,16 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
             ...
     """
 
-    def __init__(self, function: Callable[..., R]) -> None:
+    def __init__(self, function: Callable[P, R]) -> None:
         check_synchronous(function, *IN_THREAD)
-        self.function = function
+        self.function: Callable[P, R] = function
 
-    async def __call__(self, *arguments: Any) -> R:
+    async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function in a thread and return its result."""
         limiter = trio.CapacityLimiter(1)
+        call = partial(self.function, *arguments, **keywords)
         try:
-            (result,) = await trio.to_thread.run_sync(self._call, arguments, abandon_on_cancel=True, limiter=limiter)
+            (result,) = await trio.to_thread.run_sync(_in_tuple, call, abandon_on_cancel=True, limiter=limiter)
         except asyncio.CancelledError as error:
             raise cancelled_by_asyncio(self.function) from error
         if isinstance(result, CoroutineType):
@@ -57,12 +60,13 @@ class in_thread(Wrapper, Generic[R]):  # noqa: N801 - used like a function
             raise _is_async_already(self.function, *IN_THREAD)
         return result
 
-    def _call(self, arguments: tuple[Any, ...]) -> tuple[R]:
-        """The result in a tuple, because Trio has another message for a coroutine."""
-        return (self.function(*arguments),)
-
     def __repr__(self) -> str:
         return f"in_thread({describe(self.function)})"
+
+
+def _in_tuple(call: Callable[[], R]) -> tuple[R]:
+    """The result in a tuple, because Trio has another message for a coroutine."""
+    return (call(),)
 
 
 def check_synchronous(function: Any, adapter: str, takes: str) -> None:

@@ -6,7 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
@@ -14,7 +14,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 from .._calls import FromCache
 from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
 from .._core.notes import copied, without_frames
-from ._policy import Policy, RunChange, Wrapped
+from ._policy import Policy, RunChange, Wrapped, by_position
 
 __all__ = ["Lifetime", "cached", "from_cache", "is_none"]
 
@@ -61,6 +61,7 @@ class Lifetime:
         return self.negative_ttl
 
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -79,7 +80,7 @@ class _Entry(Generic[R]):
         return self.result  # type: ignore[return-value] # an entry without an exception has a result, which may be None
 
 
-class cached(Policy[R]):  # noqa: N801 - used like a function
+class cached(Policy[P, R]):  # noqa: N801 - used like a function
     """A function that caches its last `size` results, each for `ttl` seconds.
 
     None is a result like any other. An exception is not cached, unless its type is among `errors`. Concurrent first
@@ -113,7 +114,7 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
 
     def __init__(
         self,
-        function: Wrapped[R],
+        function: Wrapped[P, R],
         *,
         size: int = 10_000,
         ttl: float = math.inf,
@@ -134,9 +135,10 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
         self._has_instants = min(ttl, self._lifetime.negative_seconds) < math.inf
 
     @enable_ki_protection
-    async def invoke(self, *arguments: Any) -> R:
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The cached result of this key, or that of a new call."""
-        key = self.key_of(arguments)
+        values = by_position(self, arguments, keywords) if keywords else arguments
+        key = self.key_of(values)
         if self._has_instants:
             self._drop_instants_of_another_run()
         entry = self._entries.get(key)
@@ -147,7 +149,7 @@ class cached(Policy[R]):  # noqa: N801 - used like a function
             return entry.outcome()
         self.misses += 1
         try:
-            result: R = await self._call(*arguments)
+            result: R = await self._call(*values)
         except self._errors as error:
             self._store(key, None, without_frames(error), self._lifetime.negative_seconds)
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import trio
@@ -14,14 +14,15 @@ from .._core.admission import Admission, GateLine, Weights
 from .._core.gate import Gate, PerKey, RefusedError, as_gates
 from .._core.queue import Entry
 from .._gates import Gates
-from ._policy import Policy, Wrapped
+from ._policy import Policy, Wrapped, by_position
 
 __all__ = ["gated"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class gated(Policy[R]):  # noqa: N801 - used like a function
+class gated(Policy[P, R]):  # noqa: N801 - used like a function
     """A function whose calls start when a gate admits them.
 
     For a limit inside other policies: `cached(gated(fetch, RateLimit(50)))` has a limit for the requests that the cache
@@ -53,7 +54,7 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         lookup = cached(gated(fetch, RateLimit(50.0, burst=5)))
     """
 
-    def __init__(self, function: Wrapped[R], gate: Gate | PerKey | Sequence[Gate | PerKey]) -> None:
+    def __init__(self, function: Wrapped[P, R], gate: Gate | PerKey | Sequence[Gate | PerKey]) -> None:
         super().__init__(function, gate=gate)
         self.wait_seconds = 0.0
         self._given = as_gates(gate)
@@ -64,15 +65,16 @@ class gated(Policy[R]):  # noqa: N801 - used like a function
         self._changed = ParkingLot()
 
     @enable_ki_protection
-    async def invoke(self, *arguments: Any) -> R:
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The result of a call that starts when all gates admit it."""
+        values = by_position(self, arguments, keywords) if keywords else arguments
         gates = self._enter()
         try:
-            admission = await self._admitted(gates, arguments)
+            admission = await self._admitted(gates, values)
             self._running += 1
             try:
                 with gates.around(admission):
-                    result: R = await self._call(*arguments)
+                    result: R = await self._call(*values)
             finally:
                 self._running -= 1
         finally:

@@ -14,7 +14,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -23,10 +23,11 @@ from .._calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_cal
 from .._core.checks import check_int, check_number
 from .._core.describe import describe
 from .._errors import NotAsyncError, is_cancelled, outcome_of, split
-from ._policy import Policy, RunChange, Wrapped
+from ._policy import Policy, RunChange, Wrapped, by_position
 
 __all__ = ["hedged"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 Alarm: TypeAlias = list[Any]  # [its instant, a number, the function that it calls, or None]
@@ -39,7 +40,7 @@ MAX_PERCENT: Final = 99
 ROUNDING: Final = 1e-9  # ten deposits of 0.1 are a little less than 1, and equal latencies differ by as little
 
 
-class hedged(Policy[R]):  # noqa: N801 - used like a function
+class hedged(Policy[P, R]):  # noqa: N801 - used like a function
     """A function that is called a second time if the first call is slow. The first result counts.
 
     The function must be idempotent: for one element, it may be called several times at once. (Dean and Barroso, "The
@@ -87,7 +88,7 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
 
     def __init__(
         self,
-        function: Wrapped[R],
+        function: Wrapped[P, R],
         *,
         after: float | str = "p95",
         budget: float = 0.1,
@@ -107,14 +108,15 @@ class hedged(Policy[R]):  # noqa: N801 - used like a function
         self._alarms = Alarms()
 
     @enable_ki_protection
-    async def invoke(self, *arguments: Any) -> R:
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The result of the first call that returns."""
+        values = by_position(self, arguments, keywords) if keywords else arguments
         if self._run_change.has_happened():
             self._throttled_until = -inf
             self._alarms = Alarms()
         self._saved = min(self._saved + self._budget, MAX_SAVED)
         started = trio.current_time()
-        call = partial(self._watched_call, arguments)
+        call = partial(self._watched_call, values)
         seconds = self._latencies.percentile(self._percent) if self._percent else self._seconds
         if seconds is None:
             result: R = await call()

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._core.describe import describe
-from .._function import AsyncFunction, Wrapper, as_function
+from .._function import Invokes, OpenedFunction, Wrapper, as_function
 from .._tasks import awaited
 
-__all__ = ["Policy", "RunChange", "Wrapped", "distinct_key"]
+__all__ = ["Policy", "RunChange", "Wrapped", "by_position", "distinct_key"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
-Wrapped: TypeAlias = Callable[..., Awaitable[R]] | AsyncFunction[Any, R]
+Wrapped: TypeAlias = Callable[P, Awaitable[R]] | Invokes[P, R]
 
 
-class Policy(Wrapper, AsyncFunction[Any, R]):
+class Policy(Wrapper, OpenedFunction, Generic[P, R]):
     """A function around an inner function, which is opened and closed with it.
 
     Several operators may use one policy at the same time: the first one opens it, and the last one closes it. A policy
@@ -48,9 +51,17 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
     def __reduce__(self) -> Any:
         return _recreate, (type(self), self.function, self._options)
 
-    def __call__(self, *arguments: Any) -> Coroutine[Any, Any, R]:
-        """The same as `invoke`, so that a policy is a callable too."""
-        return self.invoke(*arguments)
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> Coroutine[Any, Any, R]:
+        """The same as `invoke`, so that a policy is a callable with the parameters of its function.
+
+        Raises:
+            TypeError: The function has parameters that are only for keywords, or keywords do not fit its parameters.
+        """
+        return self.invoke(*arguments, **keywords)
+
+    @abstractmethod
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """The result of a call. Values by keyword take the places of their parameters, so that keys do not differ."""
 
     async def open(self) -> None:
         """Open the inner function, unless another operator has opened it. Waits while another operator does so."""
@@ -95,6 +106,25 @@ class Policy(Wrapper, AsyncFunction[Any, R]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.function)})"
+
+
+def by_position(policy: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call, with those given by keyword in the places of their parameters.
+
+    Raises:
+        TypeError: They do not fit the parameters, or the function has some that are only for keywords.
+    """
+    function = policy
+    while isinstance(function, Wrapper) and not hasattr(function, "__signature__"):
+        function = function.wrapped
+    bound = inspect.signature(as_function(function).invoke).bind(*arguments, **keywords)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"{describe(policy)} calls its function by position, and {', '.join(bound.kwargs)} can be given only by "
+            "keyword: use functools.partial inside the policy"
+        )
+    return bound.args
 
 
 def _recreate(policy: Any, function: Any, options: dict[str, Any]) -> Any:

@@ -6,17 +6,18 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextvars import copy_context
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._calls import follow_creator
 from .._core.notes import copied, set_on
-from ._policy import Policy, Wrapped
+from ._policy import Policy, Wrapped, by_position
 
 __all__ = ["SharedCall", "single_flight"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -117,7 +118,7 @@ class SharedCall(Generic[R]):
             self._ended.set()
 
 
-class single_flight(Policy[R]):  # noqa: N801 - used like a function
+class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
     """A function whose concurrent calls with one key share one call, and its result or exception.
 
     The first caller starts the call, and callers that arrive while it runs share its outcome. Nothing is cached: put
@@ -143,22 +144,23 @@ class single_flight(Policy[R]):  # noqa: N801 - used like a function
             ...
     """
 
-    def __init__(self, function: Wrapped[R], *, key: Callable[..., Hashable] | None = None) -> None:
+    def __init__(self, function: Wrapped[P, R], *, key: Callable[..., Hashable] | None = None) -> None:
         super().__init__(function, key=key)
         self.calls = 0
         self.shared = 0
         self._in_flight: dict[Hashable, SharedCall[R]] = {}
 
     @enable_ki_protection
-    async def invoke(self, *arguments: Any) -> R:
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The outcome of the call in flight for this key, or of a new one."""
-        key = self.key_of(arguments)
+        values = by_position(self, arguments, keywords) if keywords else arguments
+        key = self.key_of(values)
         call = self._in_flight.get(key)
         if call is not None and not call.is_abandoned:
             self.shared += 1
         else:
             await trio.lowlevel.checkpoint_if_cancelled()  # a call must not begin in a scope that is cancelled already
-            call = self._start_call(key, arguments)
+            call = self._start_call(key, values)
         try:
             return await call.wait()
         finally:

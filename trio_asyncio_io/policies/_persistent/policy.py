@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Hashable
 from inspect import isfunction
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
@@ -17,15 +17,16 @@ from ..._core.describe import describe
 from ..._function import innermost
 from ..._sqlite import FileThread
 from .._cached import Lifetime, from_cache, is_none
-from .._policy import Policy, Wrapped
+from .._policy import Policy, Wrapped, by_position
 from .store import GroupCommit, Insert, Lookup, Store
 
 __all__ = ["default_name", "persistent", "stable_key"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class persistent(Policy[R]):  # noqa: N801 - used like a function
+class persistent(Policy[P, R]):  # noqa: N801 - used like a function
     """A function that caches its results in a file, so that later runs need not call it again.
 
     A result is in the file before `invoke` returns it. If a job is killed and run again, the second run makes only the
@@ -83,7 +84,7 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
 
     def __init__(
         self,
-        function: Wrapped[R],
+        function: Wrapped[P, R],
         path: str | os.PathLike[str],
         *,
         name: str | None = None,
@@ -122,18 +123,19 @@ class persistent(Policy[R]):  # noqa: N801 - used like a function
             await super()._close()
 
     @enable_ki_protection
-    async def invoke(self, *arguments: Any) -> R:
+    async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The result in the file, or that of a new call, which is then in the file."""
+        values = by_position(self, arguments, keywords) if keywords else arguments
         if self._group_commit is None:
             raise RuntimeError(f"{self} is not open: an operator opens it; by hand, `await` its open() and close()")
-        key = self._stable_key(arguments)
+        key = self._stable_key(values)
         found = await self._find(self._group_commit, key)
         if found is not None:
             self.hits += 1
             from_cache.set(True)
             return found[0]
         self.misses += 1
-        result: R = await self._call(*arguments)
+        result: R = await self._call(*values)
         if seconds := self._lifetime.seconds_for(result):
             insert = Insert(key, encoded(result, self._codec, "result"), seconds)
             with trio.CancelScope(shield=True):  # the call is paid for
