@@ -14,13 +14,15 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Modules and folders -> what they add. Those of the first entry are used by the heart, too
 STAIRS = {
-    "_core/queue _core/elements _core/snapshot": "**The heart's own ground**: the orders, the elements, the snapshot.",
+    "_core/queue _core/elements _core/snapshot _core/parameters": (
+        "**The heart's own ground**: the orders, the elements, the snapshot."
+    ),
     "_operator _worker _attempts _feeder _results _tasks _function _core/ledger _core/scheduler": (
         "**Speed, `put` and interrupts.** Workers that live as long as the operator, outputs in chunks, one account of "
         "all numbers. Callers may put elements. Ctrl-C between any two steps loses nothing. Calls that never wait let "
         "other tasks run. A retry keeps its context variables."
     ),
-    "_stream _public __init__ _core/__init__ _core/options _core/checks _core/describe": (
+    "_stream _signatures _public __init__ _core/__init__ _core/options _core/checks _core/describe": (
         "**Arguments that are checked**: an error names the parameter, its value and what to do."
     ),
     "_errors _core/notes": (
