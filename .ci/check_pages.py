@@ -16,6 +16,9 @@ MAX_COLUMNS = 88  # of a line of Python, so that a page shows it whole
 # Pages with sentences of any length: those written from docstrings, messages and measurements
 UNLIMITED = ("reference/api/", "reference/errors.md", "design/benchmarks.md")
 
+# Folders of docs that only the site has: `.ci/documents.py` writes them, and git ignores them
+ONLY_BUILT = ("maintain",)
+
 # A retired word as a pattern, and what to write instead. The glossary and this file name what they refuse
 RETIRED = {
     r"\b(?:its|their|his|whose|one's|own|a|the|by|take|takes|of|next) turns?\b": "place in the output order, lock",
@@ -76,8 +79,15 @@ def _links(page: Path, text: str) -> Iterator[str]:
             yield _finding(page, text, found.start(), f"{link} has no such heading")
         elif page.is_relative_to(DOCS) and not target.resolve().is_relative_to(DOCS):
             yield _finding(page, text, found.start(), f"{link} leaves docs, which is all that the site has")
+        elif _is_only_built(target) and not _is_only_built(page):
+            yield _finding(page, text, found.start(), f"{link} is not in git, so a code host does not have it")
         elif page.name == "README.md" and found[0].startswith("!"):
             yield _finding(page, text, found.start(), f"{link}: a package index shows no image of the repository")
+
+
+def _is_only_built(path: Path) -> bool:
+    path = path.resolve()
+    return path.is_relative_to(DOCS) and path.relative_to(DOCS).parts[0] in ONLY_BUILT
 
 
 def _anchors(page: Path) -> set[str]:

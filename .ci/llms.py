@@ -14,6 +14,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FILE = DOCS / "llms.txt"
+PROSE = re.compile(r"(?!\d+\. |\* )[\w*`\[]")  # how a paragraph begins that is no list
 
 
 def text() -> str:
@@ -48,10 +49,10 @@ def _line(title: str | None, page: str) -> str:
 
 
 def _paragraphs(page: Path) -> list[str]:
-    """The paragraphs of prose, each in one line and without links."""
+    """The paragraphs of prose, without lists and tables, each in one line and without links and emphasis."""
     source = re.sub(r"```.*?```|<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    blocks = [" ".join(block.split()) for block in source.split("\n\n") if re.match(r"[\w*`\[]", block)]
-    return [re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", block) for block in blocks]
+    blocks = [" ".join(block.split()) for block in source.split("\n\n") if PROSE.match(block)]
+    return [re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", block).replace("**", "") for block in blocks]
 
 
 def main() -> None:

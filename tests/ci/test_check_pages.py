@@ -15,6 +15,7 @@ FAULTS = f"""\
 [here](#a-page) [gone](gone.md)
 [nowhere](#no-heading)
 [outside](../README.md)
+[built](maintain/security.md)
 
 A long sentence that LONG.
 
@@ -36,6 +37,8 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     examples = tmp_path / "docs/examples"
     examples.mkdir(parents=True)
     examples.joinpath("unused.py").write_text("")
+    tmp_path.joinpath("docs/maintain").mkdir()
+    tmp_path.joinpath("docs/maintain/security.md").write_text("# Security\n\n[a page beside it](security.md)\n")
     tmp_path.joinpath("docs/page.md").write_text(FAULTS.replace("LONG", "word " * linter.MAX_WORDS))
     monkeypatch.setattr(linter, "ROOT", tmp_path)
     monkeypatch.setattr(linter, "DOCS", tmp_path / "docs")
@@ -49,10 +52,11 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         "docs/page.md:3: gone.md does not exist",
         "docs/page.md:4: #no-heading has no such heading",
         "docs/page.md:5: ../README.md leaves docs",
-        "docs/page.md:7: a sentence of 39 words",
-        "docs/page.md:9: Python that is not from docs/examples",
-        f"docs/page.md:13: '{RETIRED}' is retired; write: nevertheless, anyway",
-        "docs/page.md:16: a mark of a figure here breaks",
+        "docs/page.md:6: maintain/security.md is not in git",
+        "docs/page.md:8: a sentence of 39 words",
+        "docs/page.md:10: Python that is not from docs/examples",
+        f"docs/page.md:14: '{RETIRED}' is retired; write: nevertheless, anyway",
+        "docs/page.md:17: a mark of a figure here breaks",
         "README.md:3: docs/page.md: a package index shows no image",
         "docs/examples/unused.py:1: no page shows this example",
     ],
@@ -62,4 +66,4 @@ def test_each_fault_is_found_once_and_in_its_line(fault: str, found: list[str]) 
 
 
 def test_nothing_else_is_found(found: list[str]) -> None:
-    assert len(found) == 9, "\n".join(found)
+    assert len(found) == 10, "\n".join(found)

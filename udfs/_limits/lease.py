@@ -140,7 +140,7 @@ class RateLease(Lease):
         rate: Calls per second of all processes together.
     """
 
-    idle_seconds = 5.0  # the driver closes a connection a little later
+    idle_seconds = 5.0  # far below the 30 s after which the driver closes a connection
 
     def __init__(self, name: str, rate: float) -> None:
         super().__init__()
