@@ -81,8 +81,8 @@ def _links(page: Path, text: str) -> Iterator[str]:
             yield _finding(page, text, found.start(), f"{link} leaves docs, which is all that the site has")
         elif _is_only_built(target) and not _is_only_built(page):
             yield _finding(page, text, found.start(), f"{link} is not in git, so a code host does not have it")
-        elif page.name == "README.md" and found[0].startswith("!"):
-            yield _finding(page, text, found.start(), f"{link}: a package index shows no image of the repository")
+        elif page.name == "README.md" and found[0].startswith("!") and not target.resolve().is_relative_to(DOCS):
+            yield _finding(page, text, found.start(), f"{link}: a package index shows only images of the site")
 
 
 def _is_only_built(path: Path) -> bool:

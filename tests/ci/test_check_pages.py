@@ -33,7 +33,7 @@ It takes
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
     linter = script("check_pages")
-    tmp_path.joinpath("README.md").write_text("# Read me\n\n![a picture](docs/page.md)\n")
+    tmp_path.joinpath("README.md").write_text("# Read me\n\n![a picture](docs/page.md)\n![another](README.md)\n")
     examples = tmp_path / "docs/examples"
     examples.mkdir(parents=True)
     examples.joinpath("unused.py").write_text("")
@@ -57,7 +57,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         "docs/page.md:10: Python that is not from docs/examples",
         f"docs/page.md:14: '{RETIRED}' is retired; write: nevertheless, anyway",
         "docs/page.md:17: a mark of a figure here breaks",
-        "README.md:3: docs/page.md: a package index shows no image",
+        "README.md:4: README.md: a package index shows only images of the site",
         "docs/examples/unused.py:1: no page shows this example",
     ],
 )

@@ -18,6 +18,7 @@ from trio_asyncio_io.trace import TraceRecorder
 
 __all__ = ["micro_batches", "spark_bridge"]
 
+SLOTS = 4  # as many as a batch has rows
 SECONDS = [0.3, 0.2, 1.2, 0.3, 0.4, 0.2, 0.3, 0.3, 0.2, 0.4, 0.3, 0.2]
 
 
@@ -42,33 +43,41 @@ async def gather_per_batch(function: Any) -> None:
 
 async def across_batches(function: Any) -> None:
     rows = (number async for batch in batches() for number in batch)
-    async with unordered_wait(rows, function, capacity=12, timeout=5.0) as results:
+    async with unordered_wait(rows, function, capacity=SLOTS, timeout=5.0) as results:
         async for _ in results:
             pass
 
 
 def spark_bridge() -> str:
     """D13: calls across Arrow batches."""
-    lanes = Lanes("Twelve rows in three Arrow batches of four", 2.3)
+    times, recorded = {}, {}
     for name, way in {
         "gather: each batch waits for its slowest call": gather_per_batch,
-        "udfs: calls cross the batches": across_batches,
+        "calls cross the batches": across_batches,
     }.items():
         recorder = Recorder(call)
         run(way, recorder)
-        calls = sorted(recorder.calls, key=lambda each: each.value)
-        rows = [row("", [("run", each.started, each.ended or 0.0)]) for each in calls]
-        for number in range(3):
-            rows[4 * number].label = f"batch {number + 1}"
-        lanes.draw_panel(Panel(name, rows, 0, []))
+        recorded[name] = recorder.calls
+        times[name] = max(each.ended or 0.0 for each in recorder.calls)
+    lanes = Lanes("Twelve calls in three Arrow batches, four at once", max(times.values()))
+    for name, calls in recorded.items():
+        lanes.draw_panel(Panel(f"{name}: {times[name]:.1f} s", _slots(calls), 0, []))
     lanes.draw_axis()
     lanes.draw_keys({"run": "the call of a row"})
     return lanes.svg(
-        "With gather for each batch, the second batch starts when the slowest call of the first has ended, after "
-        "1.3 seconds, and the run takes 2.3 seconds. When calls cross the batches, the rows of each batch start "
-        "as soon as it has been read, and the run takes 1.3 seconds.",
+        "With gather for each batch, the second batch starts when the slowest call of the first has ended. When calls"
+        " cross the batches, each slot takes the next row as soon as it is free.",
         "spark-bridge",
     )
+
+
+def _slots(calls: list[Any]) -> list[Row]:
+    """A row of bars for each slot. A call is in the first slot that is free when it starts."""
+    slots: list[list[tuple[str, float, float]]] = [[] for _ in range(SLOTS)]
+    for each in sorted(calls, key=lambda each: (each.started, each.value)):
+        slot = next(bars for bars in slots if not bars or bars[-1][2] <= each.started)
+        slot.append(("run", each.started, each.ended))
+    return [row(f"slot {number}", bars) for number, bars in enumerate(slots, start=1)]
 
 
 def micro_batches() -> str:
