@@ -56,7 +56,7 @@ def page_of(name: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("name", RUNS)
 def test_the_page_fits_and_can_be_read(browser: Chromium, name: str, width: int, scheme: str, tmp_path: Path) -> None:
     page = page_of(name, tmp_path)

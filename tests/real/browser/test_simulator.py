@@ -51,7 +51,7 @@ def text_of(throughput: float) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_fits_and_can_be_read(browser: Chromium, width: int, scheme: str) -> None:
     show(browser, QUERIES[2], width=width, scheme=scheme)
     assert browser.requests == [browser.evaluate("location.href")]

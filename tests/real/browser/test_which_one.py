@@ -49,7 +49,7 @@ def test_a_column_has_no_question_about_the_order(browser: Chromium) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_fits_and_can_be_read(browser: Chromium, width: int, scheme: str) -> None:
     show(browser, "where=trio&failure=keep", width=width, scheme=scheme)
     assert browser.requests == [browser.evaluate("location.href.split('#')[0]")]
