@@ -82,7 +82,7 @@ bench *ARGS: setup _plots
 docs: _java setup
     {{ python }} -m pytest tests/docs
 
-# Write the examples of docs/examples into README and docs, the reference from the docstrings, and docs/llms.txt
+# Write the examples of docs/examples into README and docs, the error messages, and docs/llms.txt
 pages: setup
     {{ python }} .ci/documents.py
     {{ cog }} -r {{ documents }}

@@ -13,8 +13,8 @@ DOCS = ROOT / "docs"
 MAX_WORDS = 35  # of a sentence, so that nobody has to read it twice
 MAX_COLUMNS = 88  # of a line of Python, so that a page shows it whole
 
-# Pages with sentences of any length: those written from docstrings, messages and measurements
-UNLIMITED = ("reference/api/", "reference/errors.md", "design/benchmarks.md")
+# Pages with sentences of any length: those written from messages and measurements
+UNLIMITED = ("reference/errors.md", "design/benchmarks.md")
 
 # Folders of docs that only the site has: `.ci/documents.py` writes them, and git ignores them
 ONLY_BUILT = ("maintain",)
@@ -31,6 +31,7 @@ SUFFIXES = {".py", ".md", ".toml", ".out", ""}
 EXEMPT = {DOCS / "reference" / "glossary.md", Path(__file__)}
 
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
+DIRECTIVE = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)  # the site writes the docstring of this name there
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INCLUDED = re.compile(r"<!-- \[\[\[cog .*?\]\]\] -->\n.*?<!-- \[\[\[end\]\]\] -->", re.DOTALL)
@@ -91,8 +92,11 @@ def _is_only_built(path: Path) -> bool:
 
 
 def _anchors(page: Path) -> set[str]:
-    headings = HEADING.findall(page.read_text(encoding="utf-8"))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    text = page.read_text(encoding="utf-8")
+    headings = HEADING.findall(text)
+    return set(DIRECTIVE.findall(text)) | {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    }
 
 
 def _python(page: Path, text: str) -> Iterator[str]:

@@ -211,7 +211,7 @@ def async_pandas_udf(
             default): no such field.
         skip_nulls: True: a row with null in one of the columns makes no call, and its result is null, as in an SQL
             function that returns null on null input. False by default: the function is called with None.
-        And the other keyword arguments of `UDFArguments`.
+        And the other arguments, as for `ordered_wait`, from `capacity` on.
 
     Returns:
         An `AsyncPandasUDF`, or a decorator that returns one.

@@ -6,11 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from tests.docs.public import PUBLIC
 from tests.docs.script import script
 from tests.real.browser._chromium import NEEDS_CHROMIUM, chromium, program
 
@@ -52,6 +54,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(DOCS, folder / "docs")
     script("documents").write(folder / "docs")
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/docstrings.py", folder / ".ci")
     (folder / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -62,6 +66,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.thorough
 def test_each_page_is_built(site: Path) -> None:
     assert {page for page in listed() if not (site / page).with_suffix(".html").exists()} == set()
+
+
+@pytest.mark.thorough
+def test_other_projects_can_link_to_each_public_name(site: Path) -> None:
+    inventory = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    names = {line.split()[0] for line in zlib.decompress(inventory).decode().splitlines()}
+    assert set(PUBLIC) - names == set()
 
 
 @pytest.mark.thorough
