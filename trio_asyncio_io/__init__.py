@@ -47,6 +47,8 @@ from .queues import KeyedStreamElementQueue as KeyedStreamElementQueue
 from .queues import OrderedStreamElementQueue as OrderedStreamElementQueue
 from .queues import UnorderedStreamElementQueue as UnorderedStreamElementQueue
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AsyncFunction",
     "AsyncWaitOperator",

@@ -32,7 +32,7 @@ try:
     from opentelemetry import context, metrics, trace
     from opentelemetry.util.types import AttributeValue
 except ImportError as error:
-    message = "trio_asyncio_io.opentelemetry needs OpenTelemetry's API: pip install 'trio-asyncio-io[opentelemetry]'"
+    message = "trio_asyncio_io.opentelemetry needs OpenTelemetry's API: in a clone, pip install '.[opentelemetry]'"
     raise ImportError(message) from error
 
 __all__ = ["OpenTelemetryObserver"]

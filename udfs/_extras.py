@@ -26,5 +26,5 @@ def needs_extra(user: str, extra: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith(_OURS):
             raise
-        message = f"{user} needs {error.name}: pip install 'trio-asyncio-io[{extra}]'"
+        message = f"{user} needs {error.name}: in a clone, pip install '.[{extra}]'"
         raise ModuleNotFoundError(message, name=error.name) from None

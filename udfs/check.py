@@ -27,7 +27,7 @@ __all__ = ["Finding", "check_java", "check_packages", "check_python", "check_spa
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_JAVA: Final = 17
 
-_INSTALL_PACKAGES: Final = "Install them: pip install 'trio-asyncio-io[spark]'"
+_INSTALL_PACKAGES: Final = "Install them: in a clone, pip install '.[spark]'"
 _INSTALL_JAVA: Final = (
     f"Install Java {OLDEST_JAVA} or newer: for example `apt-get install openjdk-17-jre-headless`, or "
     "`brew install openjdk@17`. Set JAVA_HOME if it is not the first java on PATH."

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+import trio_asyncio_io
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 FORMS = sorted(set(ROOT.glob(".github/ISSUE_TEMPLATE/*.yml")) - {ROOT / ".github/ISSUE_TEMPLATE/config.yml"})
@@ -23,6 +25,10 @@ def load(path: Path) -> Any:
 def steps() -> list[dict[str, Any]]:
     jobs = [job for path in WORKFLOWS for job in load(path)["jobs"].values()]
     return [step for job in jobs for step in job.get("steps", [])]
+
+
+def test_the_package_has_the_version_of_the_project() -> None:
+    assert trio_asyncio_io.__version__ == PROJECT["version"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

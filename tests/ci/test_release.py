@@ -15,7 +15,7 @@ import pytest
 pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[2]
-COPIED = [".ci/release", ".gitignore", "pyproject.toml"]
+COPIED = ["trio_asyncio_io/__init__.py", ".ci/release", ".gitignore", "pyproject.toml"]
 CHANGELOG = "# Changelog\n\n## 1.2.3 (unreleased)\n\n* Two and two make four.\n\n## 1.2.2 (2026-01-02)\n"
 
 # The python of .venv and of each environment that it makes
@@ -78,6 +78,7 @@ def test_a_release_is_one_commit_with_version_and_changelog_and_a_tag_on_it(repo
     assert git(repository, "log", "--format=%s %an", f"{begin}..main").splitlines() == ["Release 1.2.3 Somebody"]
     assert git(repository, "rev-parse", "v1.2.3^{commit}") == git(repository, "rev-parse", "main")
     assert '\nversion = "1.2.3"\n' in (repository / "pyproject.toml").read_text()
+    assert '\n__version__ = "1.2.3"\n' in (repository / "trio_asyncio_io/__init__.py").read_text()
     dated = re.sub(r"1\.2\.3 \(\d{4}-\d\d-\d\d\)", "1.2.3 (unreleased)", (repository / "CHANGELOG.md").read_text())
     assert "(unreleased)" not in (repository / "CHANGELOG.md").read_text()
     assert dated == CHANGELOG

@@ -34,12 +34,12 @@ def test_the_summary_does_not_need_rich() -> None:
 
 def test_without_rich_progress_names_the_extra_to_install() -> None:
     code = "from trio_asyncio_io.progress import progress\nprogress(None)"
-    assert run_without({"rich"}, code) == "ImportError: progress needs rich: pip install 'trio-asyncio-io[progress]'"
+    assert run_without({"rich"}, code) == "ImportError: progress needs rich: in a clone, pip install '.[progress]'"
 
 
 def test_without_the_api_the_observer_names_the_extra_to_install() -> None:
     assert run_without({"opentelemetry"}, "import trio_asyncio_io.opentelemetry").endswith(
-        "needs OpenTelemetry's API: pip install 'trio-asyncio-io[opentelemetry]'"
+        "needs OpenTelemetry's API: in a clone, pip install '.[opentelemetry]'"
     )
 
 

@@ -130,7 +130,7 @@ def test_each_package_of_the_extra_is_required(monkeypatch: pytest.MonkeyPatch, 
     install(monkeypatch, **{name: None})
     found = check_packages()
     assert (found.state, found.text) == ("fault", f"{name} is not installed")
-    assert found.remedy == "Install them: pip install 'trio-asyncio-io[spark]'"
+    assert found.remedy == "Install them: in a clone, pip install '.[spark]'"
 
 
 @pytest.mark.parametrize(

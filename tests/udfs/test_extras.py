@@ -10,7 +10,7 @@ from udfs._extras import needs_extra
 
 
 def test_a_missing_package_is_named_with_the_extra_that_installs_it() -> None:
-    expected = r"^udfs\.weather needs absent_package\.part: pip install 'trio-asyncio-io\[spark\]'$"
+    expected = r"^udfs\.weather needs absent_package\.part: in a clone, pip install '\.\[spark\]'$"
     with pytest.raises(ModuleNotFoundError, match=expected) as caught, needs_extra("udfs.weather", "spark"):
         raise ModuleNotFoundError("No module", name="absent_package.part")
     assert caught.value.name == "absent_package.part"

@@ -45,13 +45,13 @@ def test_the_module_works_without_spark(module: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "needed"),
     [
-        ("from udfs import unordered_wait", "udfs.unordered_wait needs pyspark: pip install 'trio-asyncio-io[spark]'"),
-        ("import udfs; udfs.summary", "udfs.summary needs pyspark: pip install 'trio-asyncio-io[spark]'"),
-        ("import udfs.progress", "udfs.progress needs pyspark: pip install 'trio-asyncio-io[spark,progress]'"),
-        ("import udfs.http_columns", "udfs.http_columns needs pyspark: pip install 'trio-asyncio-io[spark,http]'"),
-        ("import udfs.http", "udfs.http needs httpx: pip install 'trio-asyncio-io[http]'"),
-        ("import udfs.demo.__main__", "the demo needs httpx: pip install 'trio-asyncio-io[demo]'"),
-        ("import udfs.demo.service", "the demo's lookup service needs uvicorn: pip install 'trio-asyncio-io[demo]'"),
+        ("from udfs import unordered_wait", "udfs.unordered_wait needs pyspark: in a clone, pip install '.[spark]'"),
+        ("import udfs; udfs.summary", "udfs.summary needs pyspark: in a clone, pip install '.[spark]'"),
+        ("import udfs.progress", "udfs.progress needs pyspark: in a clone, pip install '.[spark,progress]'"),
+        ("import udfs.http_columns", "udfs.http_columns needs pyspark: in a clone, pip install '.[spark,http]'"),
+        ("import udfs.http", "udfs.http needs httpx: in a clone, pip install '.[http]'"),
+        ("import udfs.demo.__main__", "the demo needs httpx: in a clone, pip install '.[demo]'"),
+        ("import udfs.demo.service", "the demo's lookup service needs uvicorn: in a clone, pip install '.[demo]'"),
     ],
     ids=lambda each: each.partition(": pip")[0],
 )
@@ -67,4 +67,4 @@ def test_the_http_client_needs_neither_spark_nor_the_operator_nor_httpx2() -> No
 
 def test_without_httpx2_the_error_names_the_extra_to_install() -> None:
     error = run_without({"httpx2"}, "import udfs.http.httpx2")
-    assert error == "ImportError: udfs.http.httpx2 needs httpx2: pip install 'trio-asyncio-io[httpx2]'"
+    assert error == "ImportError: udfs.http.httpx2 needs httpx2: in a clone, pip install '.[httpx2]'"

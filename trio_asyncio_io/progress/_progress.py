@@ -284,4 +284,4 @@ def check_rich() -> None:
     try:
         import rich  # noqa: F401, PLC0415 - rich is optional
     except ImportError as error:
-        raise ImportError("progress needs rich: pip install 'trio-asyncio-io[progress]'") from error
+        raise ImportError("progress needs rich: in a clone, pip install '.[progress]'") from error

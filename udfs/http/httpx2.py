@@ -20,7 +20,7 @@ import httpx
 try:
     import httpx2
 except ImportError as error:
-    raise ImportError("udfs.http.httpx2 needs httpx2: pip install 'trio-asyncio-io[httpx2]'") from error
+    raise ImportError("udfs.http.httpx2 needs httpx2: in a clone, pip install '.[httpx2]'") from error
 
 from ._client import GivenCookies, Pool, check_options, completed_from, jar_for
 from ._client import client as _httpx_client

