@@ -119,7 +119,7 @@ cover: setup
     {{ python }} -m coverage run -m pytest -m "not (spark or soak)"
     {{ python }} -m coverage report
 
-# Run exactly what CI runs, in about half an hour
+# Run what CI runs with the oldest Python, in about half an hour
 [no-exit-message]
 check:
     @.ci/run

@@ -41,10 +41,32 @@ def test_a_workflow_has_few_permissions_and_every_job_a_time_limit(path: Path) -
             assert needed in workflow["jobs"]
 
 
-def test_each_action_is_pinned_to_a_version() -> None:
-    used = [step["uses"] for step in steps() if "uses" in step]
+MOVES = "pypa/gh-action-pypi-publish@release/v1"  # its authors release to this branch
+
+
+def test_each_action_is_pinned_to_a_commit_with_its_version_beside_it() -> None:
+    used = re.findall(r"uses: ([^.\n].*)", "".join(path.read_text(encoding="utf-8") for path in WORKFLOWS))
     assert used
-    assert [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", action)] == []
+    pinned = r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+    assert [each for each in used if not re.fullmatch(pinned, each) and not each.startswith(MOVES)] == []
+
+
+def test_a_job_runs_each_python_of_the_classifiers() -> None:
+    pythons = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
+    installed = " ".join(
+        str(step["with"]["python-version"]) for step in steps() if "python-version" in step.get("with", {})
+    )
+    assert set(pythons) - set(installed.split()) == set()
+
+
+def test_the_tests_run_each_week_with_new_releases() -> None:
+    triggers = load(ROOT / ".github/workflows/tests.yml")[True]  # YAML reads `on` as a boolean
+    assert len(triggers["schedule"]) == 1
+
+
+def test_actions_and_packages_are_updated_by_requests() -> None:
+    updates = load(ROOT / ".github/dependabot.yml")["updates"]
+    assert {each["package-ecosystem"] for each in updates} == {"github-actions", "pip"}
 
 
 def test_each_command_of_a_workflow_exists() -> None:
