@@ -1,4 +1,4 @@
-"""Each answer of the page which-one.html is a script that runs, and the table beside it has the same answers."""
+"""Each answer of the page which-one.html is a script that runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.javascript import TUTORIAL
-from tests.docs.which_one import QUESTIONS, SCRIPTS, scripts
+from tests.docs.which_one import SCRIPTS, scripts
 
-TABLE = (TUTORIAL / "which-one.md").read_text(encoding="utf-8")
 FAILS = "    if value == 3:\n        raise ValueError('three')\n    return value"
 
 
@@ -70,12 +68,3 @@ def test_the_scripts_pass_the_linter(tmp_path: Path) -> None:
     known = "--config=lint.isort.known-first-party=['trio_asyncio_io','udfs']"
     done = subprocess.run([*command, known, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_table_has_the_same_questions_and_answers() -> None:
-    for question in QUESTIONS:
-        _, found, rest = TABLE.partition(f"## {question['text']}\n")
-        assert found, question["name"]
-        section = rest.partition("\n## ")[0]
-        rows = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
-        assert rows[1:] == [answer["label"] for answer in question["answers"]], question["name"]

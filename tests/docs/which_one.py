@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.docs.javascript import TUTORIAL, evaluate
 
-__all__ = ["PAGE", "QUESTIONS", "SCRIPTS", "scripts"]
+__all__ = ["PAGE", "SCRIPTS", "scripts"]
 
 PAGE = TUTORIAL / "interactive" / "which-one.html"
-QUESTIONS: list[dict[str, Any]] = evaluate(PAGE, "QUESTIONS")
 SCRIPTS: dict[str, str] = {
     " ".join(chosen.values()): script
     for chosen, script in evaluate(PAGE, "allChoices().map(chosen => [chosen, scriptFor(chosen)])")

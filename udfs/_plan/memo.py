@@ -198,7 +198,8 @@ class Memo:
             MemoError: There is no memo at the path, or a file is damaged.
             TypeError: A column has another type than the memo.
             ValueError: A column is missing.
-            An `answered_at` that is null, or more than an hour ahead of a worker's clock, fails the Spark job.
+
+        An `answered_at` that is null, or more than an hour ahead of a worker's clock, fails the Spark job.
 
         Example:
             paid = spark.read.parquet("/data/paid").selectExpr(

@@ -66,7 +66,8 @@ def rehearse(
         weight: The values of the input columns -> what the call weighs; see `record`. None: that of the first gate that
             has a weight, or else of the `cluster_budget`. The forecast has this weight only: a `cluster_rate` with
             another one is used as the sample has used it, on average.
-        weight_name, max_calls: As for `record`. By default, the name of the gate.
+        weight_name: As for `record`. By default, the name of the gate.
+        max_calls: As for `record`.
         options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `cluster_budget`, `gate`,
             `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full.
 
