@@ -101,7 +101,8 @@ class Docstrings(griffe.Extension):
 
 
 def _sentence(reference: str) -> str:
-    return f"**Parameters**: {re.sub('^And', 'those below, and', reference).replace('The same', 'the same', 1)}"
+    begun = re.sub("^And", "those below, and", reference)
+    return f"**Parameters**: {begun[0].lower()}{begun[1:]}"
 
 
 def _list_options(function: griffe.Function, docstring: griffe.Docstring) -> None:
