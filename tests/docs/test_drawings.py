@@ -44,7 +44,7 @@ def test_a_screen_reader_finds_title_and_description(drawing: str) -> None:
 
 
 def test_the_screenshot_of_the_report_has_the_numbers_of_the_report() -> None:
-    """If this fails, take docs/guide/report-run.png again, 900 pixels wide, and describe it in the pages that show it."""
+    """If this fails, take docs/guide/report-run.png again, 900 pixels wide, and describe it where it is shown."""
     report = (DOCS / "guide/report-run.html").read_text(encoding="utf-8")
     for page in (DOCS / "index.md", DOCS.parent / "README.md"):
         [description] = re.findall(r"!\[([^\]]+)\]\([\w/]*report-run\.png\)", page.read_text(encoding="utf-8"))
