@@ -28,6 +28,9 @@ class Orders(AsyncFunction):
             cursor = page["next"]
         return [f"{name}: {order}" for order in orders]
 
+    async def close(self):
+        await self.http.aclose()
+
 
 PAGES = {
     "/customers?name=Ann": {"id": 1},
