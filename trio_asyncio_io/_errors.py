@@ -440,7 +440,13 @@ def _is_listed(error: Exception) -> bool:
 
 def _has_lasting_cause(error: BaseException) -> bool:
     """Whether one of its causes is there at the next attempt, too."""
-    return any(map(_is_lasting, chain_of(error)))
+    return any(map(_is_lasting, [*chain_of(error), *_chain_in_arguments(error)]))
+
+
+def _chain_in_arguments(error: BaseException) -> list[BaseException]:
+    """The causes of the error of urllib3 that an error of requests has as its argument, and not as its cause."""
+    reasons = (attribute_of(argument, "reason") for argument in error.args if isinstance(argument, Exception))
+    return next((chain_of(reason) for reason in reasons if isinstance(reason, Exception)), [])
 
 
 def _is_lasting(cause: BaseException) -> bool:

@@ -6,7 +6,8 @@ Trio raises `KeyboardInterrupt` in the frame that runs when the signal arrives, 
 (`trio.lowlevel.enable_ki_protection`). Then the main task raises it at its next checkpoint. The innermost marked frame
 decides. The operator protects its tasks and methods, so no step of the ledger is ever left half done. User code runs
 below a frame that is marked with `disable_ki_protection`: one of those below, or a loop of the feeder or of a worker.
-An interrupt ends it at once, even if it never reaches a checkpoint.
+An interrupt ends it at once, even if it never reaches a checkpoint. The exceptions are a gate's methods, and its `key`,
+`weight` and `classify`: they run within a step, so an interrupt waits until they return.
 
 An interrupt never loses what user code has returned. CPython handles signals at the start of a frame, at a backward
 jump and after a call of a C function. It handles none between the end of `await x` and a `return`, nor between the end

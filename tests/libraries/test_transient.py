@@ -48,6 +48,16 @@ def of_package(package: str, *names: str) -> Exception:
     return kind("failed")
 
 
+def of_requests(code: int) -> Exception:
+    """The error of requests if the resolver fails with this code: urllib3's error is its argument, not its cause."""
+    resolving = caused(of_package("urllib3", "NameResolutionError"), socket.gaierror(code, "failed"))
+    retries = of_package("urllib3", "MaxRetryError")
+    vars(retries)["reason"] = resolving
+    error = of_package("requests", "ConnectionError")
+    error.args = (retries,)
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -90,6 +100,7 @@ def test_timeouts_are_transient(error: Exception) -> None:
         asyncpg.ConnectionDoesNotExistError("gone"),
         of_package("aiohttp", "ServerDisconnectedError"),
         of_package("requests", "ConnectionError", "ConnectTimeout"),
+        of_requests(socket.EAI_AGAIN),
         of_package("botocore", "ConnectionError", "EndpointConnectionError"),
         of_package("openai", "APIConnectionError", "APITimeoutError"),
         urllib.error.URLError(ConnectionRefusedError(errno.ECONNREFUSED, "refused")),
@@ -215,6 +226,7 @@ def test_an_error_with_retry_after_is_transient(seconds: Any) -> None:
         httpx.InvalidURL("http://["),
         redis.exceptions.AuthenticationError("wrong password"),
         of_package("requests", "ConnectionError", "SSLError"),
+        of_requests(socket.EAI_NONAME),
         of_package("some_library", "ConnectionError"),
         RefusedError(status=True),
         RefusedError(status="503"),

@@ -115,13 +115,13 @@ class SslContext:
         """Return the context.
 
         Raises:
-            httpx.ConnectError: The certificates cannot be loaded.
+            httpx.LocalProtocolError: The certificates cannot be loaded. No retry avoids that.
         """
         if self._made is None:
             try:
                 self._made = httpx.create_ssl_context(verify=self._verify, cert=self._cert, trust_env=self._trust_env)
             except OSError as error:
-                raise httpx.ConnectError(
+                raise httpx.LocalProtocolError(
                     f"cannot load the certificates for TLS: {error}. "
                     "Check cert=, and with trust_env=True SSL_CERT_FILE and SSL_CERT_DIR"
                 ) from error

@@ -69,7 +69,10 @@ class TlsStream:
                 await self.drain()
                 data = await self._socket.receive_some()
                 if not data:
-                    raise trio.BrokenResourceError("the server closed the connection in the TLS handshake")
+                    raise trio.BrokenResourceError(
+                        "the server closed the connection in the TLS handshake: "
+                        "if the port is one for http://, write http:// in the URL"
+                    )
                 self._count(data)
                 self._incoming.write(data)
             await self.drain()

@@ -48,11 +48,21 @@ async def test_a_server_without_tls_is_a_connect_error() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`cert=...` is deprecated:DeprecationWarning")
-async def test_certificates_that_cannot_be_loaded_are_a_connect_error() -> None:
-    async with client(verify=False, cert="/does/not/exist.pem") as http:
-        with pytest.raises(httpx.ConnectError, match="cannot load the certificates") as caught:
+@pytest.mark.parametrize("text", [None, "no certificate"])
+@pytest.mark.parametrize("way", ["cert", "SSL_CERT_FILE"])
+async def test_certificates_that_cannot_be_loaded_are_an_error_that_no_retry_avoids(
+    way: str, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "own.pem"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    options: dict[str, Any] = {"verify": False, "cert": str(path)} if way == "cert" else {"trust_env": True}
+    async with client(**options) as http:
+        with pytest.raises(httpx.LocalProtocolError, match="cannot load the certificates") as caught:
             await http.get("https://127.0.0.1:1/")
         assert caught.value.request.url.port == 1
+    assert not transient(caught.value)
 
 
 @pytest.fixture

@@ -59,6 +59,13 @@ async def test_https_on_a_port_for_http_is_not_retried() -> None:
     assert "write http://" in row["error"]["message"]
 
 
+async def test_certificates_that_are_missing_are_not_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    [row] = await get("https://127.0.0.1:1/", trust_env=True, max_body_bytes=999)  # equal columns share a client
+    assert (row["error"]["type"], row["error"]["attempts"]) == ("LocalProtocolError", 1)
+    assert row["error"]["message"].startswith("cannot load the certificates for TLS")
+
+
 # Proxies
 
 
