@@ -82,8 +82,10 @@ class Service:
     def __init__(self, load: Load) -> None:
         self.load = load
         self.attempts: Counter[int] = Counter()
+        self.calls = 0
 
     async def __call__(self, numbers: Any) -> Any:
+        self.calls += 1
         together = [numbers] if self.load.group is None else numbers
         await trio.sleep(max(self.load.calls[number][1] for number in together) / 4)
         ends = [self.end(number) for number in together]
@@ -103,39 +105,70 @@ class Service:
 class Truth(trio.abc.Instrument):
     """Adds up what the state of the operator says, from one instant to the next."""
 
-    def __init__(self, operator: Any, load: Load) -> None:
-        self.operator, self.load = operator, load
+    def __init__(self, operator: Any, service: Service) -> None:
+        self.operator, self.service, self.load = operator, service, service.load
         self.seconds = dict.fromkeys([*REASONS, "busy", "consumer"], 0.0)
-        self.supply = 0.0
-        self._at = trio.current_time()
+        self._begin = self._at = trio.current_time()
+        self._before = self._ended = 0  # the calls that ran before this instant, and those that had ended
+        self._idle: list[tuple[float, bool, bool, bool]] = []  # see `_note_idle`
         self._state: dict[str, float] = {}
+        self._running, self._is_idle = 0, False
 
     def before_io_wait(self, timeout: float) -> None:
         now = trio.current_time()
+        if now > self._at:
+            self._note_idle()
         for what, number in self._state.items():
             self.seconds[what] += number * (now - self._at)
         self._at, self._state = now, self._read()
 
+    @property
+    def supplies(self) -> list[float]:
+        """When the supply may have ended: as a call ended, or without calls, and nothing was left to start.
+
+        An instant at which that is sure is the last one. It is not sure if a call ended and another one started at it,
+        or if the input ended at it, too: Trio runs the tasks of one instant in any order.
+        """
+        supplies = []
+        for number, (supply, has_ended, fewer, is_last) in enumerate(self._idle):
+            if has_ended or is_last:
+                supplies.append(supply)
+            if is_last or (fewer and number):
+                return supplies
+        return [*supplies, self._at - self._begin]
+
+    def _note_idle(self) -> None:
+        """If nothing is left to start, the latest instant: has a call ended, do fewer calls run now, and does none?"""
+        if self._is_idle:
+            has_ended = self.service.calls - self._running > self._ended
+            self._idle.append((self._at - self._begin, has_ended, self._running < self._before, not self._running))
+        self._before, self._ended = self._running, self.service.calls - self._running
+
     def _read(self) -> dict[str, float]:
         ledger = self.operator._ledger
+        self._running = running = ledger.counters.running
+        has_free_slot = running < self.load.capacity
+        self._is_idle = ledger.input_ended and has_free_slot and self._reason() is None and not self._new()
         state = {"consumer": float(bool(ledger.leaving))}
         if ledger.flow._supply_end is None:
-            state["busy"] = ledger.counters.running
-            if ledger.counters.running < self.load.capacity and (reason := self._reason()) is not None:
+            state["busy"] = running
+            if has_free_slot and (reason := self._reason()) is not None:
                 state[reason] = 1.0
         return state
+
+    def _new(self) -> list[Any]:
+        """The records without an attempt that are in no call."""
+        running = self.operator._parts._scheduler.deadlines.running
+        in_groups = {id(each) for call in running for each in call.records}
+        entries = self.operator._ledger.order.entries()
+        return [each for each in entries if each.results is None and not each.attempts and id(each) not in in_groups]
 
     def _reason(self) -> str | None:
         """Why nothing starts in a free slot."""
         operator, ledger = self.operator, self.operator._ledger
         scheduler = operator._parts._scheduler
         lines = [waiting.held_by for waiting in scheduler.waiting.values() if waiting.held_by is not None]
-        in_groups = {id(each) for call in scheduler.deadlines.running for each in call.records}
-        new = [
-            entry
-            for entry in ledger.order.entries()
-            if entry.results is None and not entry.attempts and id(entry) not in in_groups
-        ]
+        new = self._new()
         gated = {id(each) for waiting in scheduler.waiting.values() for each in waiting.entry.records}
         startable = [entry for entry in new if id(entry) not in gated and ledger.order.may_start(entry)]
         if any(line.common is None for line in lines):
@@ -175,9 +208,10 @@ LOADS = st.builds(
 
 
 async def account_of(load: Load) -> tuple[Totals, Truth]:
-    operator = AsyncWaitOperator(Service(load), source=load.source(), **load.options())
+    service = Service(load)
+    operator = AsyncWaitOperator(service, source=load.source(), **load.options())
     pauses = cycle(load.pauses)
-    truth = Truth(operator, load)
+    truth = Truth(operator, service)
     trio.lowlevel.add_instrument(truth)
     async with operator:
         async for _ in operator.output:
@@ -191,6 +225,7 @@ def test_each_sum_is_what_the_state_of_the_operator_adds_up_to(load: Load) -> No
     totals, truth = on_virtual_time(lambda: account_of(load))
     found = {what: getattr(totals, what) for what in truth.seconds}
     assert found == pytest.approx(truth.seconds, abs=1e-5 * (1 + totals.seconds))
+    assert any(totals.supply == pytest.approx(supply, abs=1e-6) for supply in truth.supplies)
 
 
 @given(LOADS)
