@@ -109,7 +109,7 @@ class Truth(trio.abc.Instrument):
         self.operator, self.service, self.load = operator, service, service.load
         self.seconds = dict.fromkeys([*REASONS, "busy", "consumer"], 0.0)
         self._begin = self._at = trio.current_time()
-        self._before = self._ended = 0  # the calls that ran before this instant, and those that had ended
+        self._before = 0, 0  # this instant: how many calls had begun, and how many ran
         self._idle: list[tuple[float, bool, bool, bool]] = []  # see `_note_idle`
         self._state: dict[str, float] = {}
         self._running, self._is_idle = 0, False
@@ -126,23 +126,24 @@ class Truth(trio.abc.Instrument):
     def supplies(self) -> list[float]:
         """When the supply may have ended: as a call ended, or without calls, and nothing was left to start.
 
-        An instant at which that is sure is the last one. It is not sure if a call ended and another one started at it,
-        or if the input ended at it, too: Trio runs the tasks of one instant in any order.
+        An instant at which that is sure is the last one. It is not sure if calls began and ended at it, or if the input
+        ended at it, too: Trio runs the tasks of one instant in any order.
         """
         supplies = []
-        for number, (supply, has_ended, fewer, is_last) in enumerate(self._idle):
-            if has_ended or is_last:
+        for number, (supply, has_changed, fewer, is_last) in enumerate(self._idle):
+            if has_changed or is_last:
                 supplies.append(supply)
             if is_last or (fewer and number):
                 return supplies
         return [*supplies, self._at - self._begin]
 
     def _note_idle(self) -> None:
-        """If nothing is left to start, the latest instant: has a call ended, do fewer calls run now, and does none?"""
+        """If nothing is left to start, the latest instant: do other calls, fewer calls, and no calls run?"""
+        calls, running = self._before
+        self._before = self.service.calls, self._running
         if self._is_idle:
-            has_ended = self.service.calls - self._running > self._ended
-            self._idle.append((self._at - self._begin, has_ended, self._running < self._before, not self._running))
-        self._before, self._ended = self._running, self.service.calls - self._running
+            has_changed = self._before != (calls, running)
+            self._idle.append((self._at - self._begin, has_changed, self._running < running, not self._running))
 
     def _read(self) -> dict[str, float]:
         ledger = self.operator._ledger
