@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import ElementTimeoutError
-from trio_asyncio_io._core.notes import copied
+from trio_asyncio_io._core.notes import copied, without_frames
 
 
 class Keyword(Exception):  # noqa: N818 - a short name
@@ -35,7 +35,18 @@ class Counting(Exception):  # noqa: N818 - a short name
 
 
 class Slotted(Exception):  # noqa: N818 - a short name
-    __slots__ = ("code",)
+    __slots__ = ("code", "unset")
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Different(Exception):  # noqa: N818 - a short name
+    """Each object has a message of its own."""
+
+    def __str__(self) -> str:
+        return str(id(self))
 
 
 class Unprintable(Exception):  # noqa: N818 - a short name
@@ -69,9 +80,23 @@ def test_a_copy_has_the_type_arguments_message_and_attributes(error: BaseExcepti
     assert vars(twin) == vars(error)
 
 
-@pytest.mark.parametrize("error", [Slotted("a"), Unprintable("a")], ids=lambda error: type(error).__name__)
-def test_an_exception_that_cannot_be_copied_faithfully_is_returned_itself(error: Exception) -> None:
+def test_an_exception_that_cannot_be_copied_faithfully_is_returned_itself() -> None:
+    error = Different()
     assert copied(error) is error
+
+
+def test_a_copy_has_the_attributes_in_slots() -> None:
+    twin = copied(Slotted("bad", 503))
+    assert (twin.args, twin.code, hasattr(twin, "unset")) == (("bad",), 503, False)
+
+
+@pytest.mark.parametrize("error", [Slotted("bad"), Unprintable("bad")], ids=lambda error: type(error).__name__)
+def test_what_gates_and_caches_keep_of_an_unusual_exception_has_no_frames(error: Exception) -> None:
+    """They would keep the operator and its records."""
+    raised(error)
+    assert error.__traceback__ is not None
+    kept = without_frames(error)
+    assert (kept.args, kept.__traceback__, kept.__cause__, kept.__context__) == (("bad",), None, None, None)
 
 
 def fail(error: Exception) -> None:

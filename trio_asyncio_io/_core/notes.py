@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
+from types import MemberDescriptorType
 from typing import Any, TypeVar, cast
 
 __all__ = ["add_note", "attribute_of", "chain_of", "copied", "leaves_of", "set_on", "text_of", "without_frames"]
@@ -64,6 +65,7 @@ def copied(error: E) -> E:
     for create in (copy, _copy_without_init):
         try:
             twin = create(error)
+            _copy_slots(error, twin)
             if _is_faithful(error, twin):
                 break
         except Exception:  # noqa: BLE001, S110 - an `__init__`, a `__new__` or a `__str__` may raise anything
@@ -84,12 +86,18 @@ def _copy_without_init(error: E) -> E:
     return twin
 
 
+def _copy_slots(error: BaseException, twin: BaseException) -> None:
+    """Set the attributes that have slots: `copy` leaves those of an exception out."""
+    for base in type(error).__mro__:
+        for name, slot in vars(base).items() if "__slots__" in vars(base) else ():
+            if isinstance(slot, MemberDescriptorType) and hasattr(error, name):
+                slot.__set__(twin, slot.__get__(error))
+
+
 def _is_faithful(error: BaseException, twin: BaseException) -> bool:
     if twin is error or type(twin) is not type(error):
         return False
-    if any(base.__dict__.get("__slots__") for base in type(error).__mro__):  # neither way of copying copies them
-        return False
-    return twin.args == error.args and vars(twin).keys() == vars(error).keys() and str(twin) == str(error)
+    return twin.args == error.args and vars(twin).keys() == vars(error).keys() and text_of(twin) == text_of(error)
 
 
 def without_frames(error: E) -> E:
