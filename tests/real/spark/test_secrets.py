@@ -1,0 +1,20 @@
+"""No error and no log line of a job shows a secret that the job holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_neither_the_driver_nor_a_worker_prints_a_secret() -> None:
+    """The output has the logs of the JVM and of the workers, and the errors with their causes."""
+    command = [sys.executable, str(Path(__file__).with_name("secrets_job.py"))]
+    environment = {**os.environ, "TEST_SECRET": "sk-5EC4ET", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    output = done.stdout + done.stderr
+    assert (output.count("RAISED Traceback"), output.count("RETURNED [Row(message=")) == (8, 2), output
+    for said in ("cannot open", "no such row", "Connection refused", "no token of 9 characters", "redis://***@"):
+        assert said in output, said
+    assert "5EC4ET" not in output
