@@ -309,7 +309,7 @@ async def test_a_server_that_hangs_up_in_the_handshake_is_a_connect_error() -> N
         await stream.aclose()
 
     async with listening(hang_up) as port, client(verify=client_context()) as http:
-        with pytest.raises(httpx.ConnectError, match="in the TLS handshake: .* write http://"):
+        with pytest.raises(httpx.ConnectError, match=r"in the TLS handshake: .* write http://"):
             await http.get(f"https://127.0.0.1:{port}/")
 
 
