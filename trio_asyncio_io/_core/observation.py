@@ -137,31 +137,32 @@ class Observation:
         if name in _RETURNS_ENTRIES:
 
             @wraps(step)
-            def take(*arguments: Any) -> Any:
+            def take_with_result(*arguments: Any) -> Any:
                 result = step(*arguments)
                 if result is not None:
                     for entry in result if isinstance(result, list) else (result,):
                         report(entry, details(entry))
                 return result
 
-        elif name == "receive":
+            return take_with_result
+        if name == "receive":
 
             @wraps(step)
-            def take(*arguments: Any) -> Any:
+            def take_next(*arguments: Any) -> Any:
                 entry = ledger.leaving[0]
                 result = step(*arguments)
                 report(entry, details(entry))
                 return result
 
-        else:
+            return take_next
 
-            @wraps(step)
-            def take(call: Entry, *arguments: Any) -> Any:
-                found = [(entry, details(entry, *arguments)) for entry in call.records]  # the step changes the entries
-                result = step(call, *arguments)
-                for entry, of_entry in found:
-                    report(entry, of_entry)
-                return result
+        @wraps(step)
+        def take(call: Entry, *arguments: Any) -> Any:
+            found = [(entry, details(entry, *arguments)) for entry in call.records]  # the step changes the entries
+            result = step(call, *arguments)
+            for entry, of_entry in found:
+                report(entry, of_entry)
+            return result
 
         return take
 

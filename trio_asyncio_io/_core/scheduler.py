@@ -56,7 +56,7 @@ class Gates(Protocol):
     line: GateLine
     admissions: dict[int, Admission]
 
-    def line_of(self, value: object) -> GateLine: ...
+    def line_of(self, *arguments: object) -> GateLine: ...
 
 
 class Deadlines:
