@@ -335,7 +335,7 @@ class _Gates:
         self._change, self._refresh = change, refresh
         refresh()
 
-    def line_of(self, value: object) -> GateLine:  # noqa: ARG002 - there are no keys
+    def line_of(self, *arguments: object) -> GateLine:  # noqa: ARG002 - there are no keys
         """The line of all calls."""
         return self.line
 
