@@ -102,13 +102,16 @@ def rows() -> Callable[..., list[Row]]:
 
 @pytest.fixture
 def settled() -> Callable[[], None]:
-    """Waits until no task of the loop can go on."""
+    """Waits until no task of the loop can go on, and none waits for a thread, such as that of a memo's recorder."""
 
     def wait() -> None:
         done = threading.Event()
 
         async def look() -> None:
             await trio.testing.wait_all_tasks_blocked()
+            while trio.testing.active_thread_count():
+                await trio.testing.wait_all_threads_completed()
+                await trio.testing.wait_all_tasks_blocked()
             done.set()
 
         Runtime.current().soon(lambda: trio.lowlevel.spawn_system_task(look))
