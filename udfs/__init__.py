@@ -15,8 +15,9 @@
 #     _memo                the files of a memo; without Spark
 #     _limits              one rate, or one budget, for all tasks of a cluster
 #     http                 an httpx client for Trio; imports neither Spark nor the operator
-#     _exceptions  _extras  _spark_version  _urls  exceptions of the user's code, missing packages, versions of Spark,
-#                                                  URLs in messages
+#     _exceptions  _extras  _spark_task  _spark_version  _urls
+#                          exceptions of the user's code, missing packages, the task of a thread, versions of Spark,
+#                          URLs in messages
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import format_exception
 from types import FrameType, TracebackType
 from typing import Any, Final
+
+from ._pyspark_worker import can_hide_traceback, hide_traceback
 
 __all__ = ["as_text", "is_user_frame", "message_of", "starting_in_user_code", "traceback_as_note", "type_name"]
 
@@ -84,18 +85,17 @@ def traceback_as_note() -> Iterator[None]:
     project, and includes the exception's cause, which Spark omits. If the user has configured the form of Spark's
     tracebacks, the exception leaves the block unchanged.
 
-    Runs where: in Spark's thread of a Python worker, around the whole task. Spark ends the process after an exception,
-    so the environment variable that is set here affects no other task.
+    Runs where: in Spark's thread of a Python worker, around the whole task.
     """
     try:
         yield
     except GeneratorExit:  # Spark needs no more rows
         raise
     except BaseException as error:
-        if _has_default_form():
+        if can_hide_traceback():
             if text := _traceback_text(error):
                 error.add_note(as_text(f"\n{text}"))
-            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+            hide_traceback()
         text = "".join(format_exception(error))
         if as_text(text) != text:
             raise _encodable(error) from None
@@ -129,12 +129,6 @@ def _with_causes(error: BaseException) -> list[BaseException]:
         if isinstance(each, BaseExceptionGroup):
             todo.extend(each.exceptions)
     return found
-
-
-def _has_default_form() -> bool:
-    simplified = bool(os.environ.get("SPARK_SIMPLIFIED_TRACEBACK"))
-    configured = any(os.environ.get(name) for name in ("SPARK_HIDE_TRACEBACK", "SPARK_TRACEBACK_WITH_LOCALS"))
-    return simplified and not configured
 
 
 def _encodable(error: BaseException) -> BaseException:

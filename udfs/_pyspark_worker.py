@@ -1,7 +1,7 @@
 """PySpark's worker from inside: the one module that depends on parts of PySpark's worker that are not public.
 
-There are three such parts. A job also runs without them, with the same results; a warning says once per process what is
-lost then:
+Three such parts are in its frames. A job also runs without them, with the same results; a warning says once per process
+what is lost then:
 
 * `sock`, a local variable of PySpark's daemon, is the connection to Spark. Without it, the calls of a cancelled task
   continue until Spark kills the worker.
@@ -9,12 +9,18 @@ lost then:
   the task ends, so `limit` and `first` make more calls.
 * The serializer of Spark 3.5 and 4.0, which have no Arrow UDFs, lets a column UDF exchange Arrow arrays. Without it,
   values pass through pandas, and those that pandas might alter are refused.
+
+The fourth part is an environment variable, which hides the tracebacks of exceptions.
+
+This worker runs one task after another. If a later one runs several at once, each in a thread of its own, no task finds
+anything of another one here.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -29,15 +35,15 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pyarrow as pa
 import pyspark
-from pyspark import TaskContext
 from pyspark.sql.types import DataType, StructType
 
+from ._spark_task import SparkTask
 from ._spark_version import has_arrow_udf
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["HangUpError", "WorkerConnection", "for_column_udf"]
+__all__ = ["HangUpError", "WorkerConnection", "can_hide_traceback", "for_column_udf", "hide_traceback"]
 
 DAEMON: Final = "pyspark.daemon"
 
@@ -114,7 +120,7 @@ def _frames() -> Iterator[FrameType]:
 def _report_missing(**parts: object) -> None:
     """Warn of what is lost without the parts that are None, once per process. Outside a task, they are not expected."""
     missing = {name for name, part in parts.items() if part is None} - _reported
-    if missing and TaskContext.get() is not None:
+    if missing and SparkTask.current() is not None:
         _reported.update(missing)
         losses = "; ".join(loss for name, loss in LOSSES.items() if name in missing)
         logger.warning(
@@ -123,6 +129,23 @@ def _report_missing(**parts: object) -> None:
             pyspark.__version__,
             losses,
         )
+
+
+# The form of an exception. The worker reads it from the environment of the process when it sends one.
+
+HIDE: Final = "SPARK_HIDE_TRACEBACK"
+BY_UDFS: Final = "by udfs"  # the value that differs from Spark's
+
+
+def can_hide_traceback() -> bool:
+    """Whether the user has not configured the form of tracebacks. Another task of the process may have hidden them."""
+    is_configured = os.environ.get(HIDE, "") not in {"", BY_UDFS} or os.environ.get("SPARK_TRACEBACK_WITH_LOCALS")
+    return bool(os.environ.get("SPARK_SIMPLIFIED_TRACEBACK")) and not is_configured
+
+
+def hide_traceback() -> None:
+    """Let the worker send exceptions without their traceback. Today's worker ends after the first one."""
+    os.environ[HIDE] = BY_UDFS
 
 
 # Arrow in a pandas UDF: arrays reach the function unchanged where Spark has no Arrow UDF.
@@ -160,7 +183,7 @@ def _in_pandas_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Ite
     names = kind.names if isinstance(kind, StructType) else None
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        if TaskContext.get() is None:  # no worker, as in a user's own tests
+        if SparkTask.current() is None:  # no worker, as in a user's own tests
             yield from function(batches)
             return
         consumer = _consumer(sys._getframe())  # noqa: SLF001 - as in `_frames`

@@ -8,11 +8,11 @@ from datetime import datetime, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo
 
-from pyspark import TaskContext
+from .._spark_task import SparkTask
 
 __all__ = ["Zone", "portable_zone", "tzinfo_of"]
 
-# Local properties of a task. They contain the settings that the session of its query has set, but no defaults.
+# Local properties of a task
 TIME_ZONE = "spark.sql.session.timeZone"
 EXECUTION = "spark.sql.execution.id"
 
@@ -40,11 +40,11 @@ class Zone:
         That is the session's, or `default` if the session sets none. A task outside of a query, such as one of
         `df.rdd`, does not have the settings of its session, and uses `active`.
         """
-        context = TaskContext.get()
-        if context is None:
+        task = SparkTask.current()
+        if task is None:
             return self.active
-        is_default = self.default is not None and context.getLocalProperty(EXECUTION) is not None
-        return context.getLocalProperty(TIME_ZONE) or (self.default if is_default else None) or self.active
+        is_default = self.default is not None and task.local_property(EXECUTION) is not None
+        return task.local_property(TIME_ZONE) or (self.default if is_default else None) or self.active
 
 
 @cache

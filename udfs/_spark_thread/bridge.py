@@ -36,12 +36,13 @@ from .._limits.cluster_gates import return_lease
 from .._pyspark_worker import HangUpError, WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
+from .._spark_task import SparkTask
 from .._trio_thread.calls import GroupCalls, RowCalls
 from .._trio_thread.hang_up import until_hangup
 from .._trio_thread.room import CHUNK_ROWS, Room
 from .._trio_thread.runtime import IDLE_SECONDS, Runtime
 from .._trio_thread.task_clock import TaskClock
-from .task_log import TaskLog, stage_of_task, with_observer_of_task, write_file_of_task
+from .task_log import TaskLog, with_observer_of_task, write_file_of_task
 
 __all__ = ["TaskOperator", "WaitLimit", "enrich"]
 
@@ -128,7 +129,8 @@ class TaskOperator:
         self._settings = settings
         self._wait_limit = wait_limit or WaitLimit()
         self._record = record
-        self._clock = TaskClock(stage_of_task())
+        task = SparkTask.current()
+        self._clock = TaskClock(None if task is None else task.stage)
         self._log: TaskLog | None = None  # from the first row until the operator is closed
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0

@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from .._memo.answers import BUCKETS, Freshness, compute, contents_of, latest, widened
 from .._memo.directory import PASS_BYTES, Directory, MemoError
@@ -20,6 +19,7 @@ from .._memo.writer import Writer
 from .._sent.column_types import arrow_type, extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, MemoTask
+from .._spark_task import SparkTask
 from .batches import SAFE_BYTES, ranges, slices
 from .bridge import TaskOperator
 from .conversion import RowConversion
@@ -65,8 +65,8 @@ class MemoRows:
     """
 
     def __init__(self, enrichment: Enrichment, task: MemoTask) -> None:
-        context = TaskContext.get()
-        self._partition = 0 if context is None else context.partitionId()
+        spark_task = SparkTask.current()
+        self._partition = 0 if spark_task is None else spark_task.partition
         buckets = range(self._partition, BUCKETS, task.partitions)
         self._directory = Directory(task.path, task.schema)
         self._reader = Reader(self._directory, buckets)
@@ -295,8 +295,8 @@ def add_answers(
     Raises:
         ValueError: A time is null or in the future, or Python cannot represent an input.
     """
-    context = TaskContext.get()
-    buckets = range(0 if context is None else context.partitionId(), BUCKETS, partitions)
+    task = SparkTask.current()
+    buckets = range(0 if task is None else task.partition, BUCKETS, partitions)
     directory = Directory(path, schema)
     added: list[pa.Table] = []
     for batch in batches:

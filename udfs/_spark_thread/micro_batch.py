@@ -20,13 +20,14 @@ from typing import Any, Final
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext, cloudpickle
+from pyspark import cloudpickle
 from pyspark.sql.types import StructType
 
 from .._exceptions import traceback_as_note
 from .._sent.carry_over import CarriedTooLongError, CarryOver
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
+from .._spark_task import SparkTask
 from .._spark_version import STATE_PARTITIONS
 from .batches import even_slices, from_payload, slices, to_payload
 from .bridge import WaitLimit, enrich
@@ -69,8 +70,8 @@ class Buckets:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The slices of this task's batches."""
-        context = TaskContext.get()
-        return self.cut(batches, 0 if context is None else context.partitionId())
+        task = SparkTask.current()
+        return self.cut(batches, 0 if task is None else task.partition)
 
     def cut(self, batches: Iterator[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
         """The slices of a partition's batches, one batch of slices for each."""
@@ -106,8 +107,8 @@ class Buckets:
 
 def partitions_of_query(planned: int) -> int:
     """The number of partitions of the stateful stage, in a task of the query; `planned` if Spark does not report it."""
-    context = TaskContext.get()
-    found = (context.getLocalProperty(name) for name in STATE_PARTITIONS) if context is not None else ()
+    task = SparkTask.current()
+    found = map(task.local_property, STATE_PARTITIONS) if task is not None else ()
     return next((int(number) for number in found if number), planned)
 
 

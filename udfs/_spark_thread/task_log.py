@@ -8,10 +8,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from dataclasses import replace
-
-from pyspark import TaskContext
 
 from trio_asyncio_io import Statistics
 from trio_asyncio_io.embedding import TaskTimes
@@ -21,13 +20,16 @@ from trio_asyncio_io.trace import TraceRecorder
 
 from .._sent.row import inputs_of
 from .._sent.settings import Settings
+from .._spark_task import SparkTask
 
-__all__ = ["TaskLog", "stage_of_task", "with_observer_of_task", "write_file_of_task"]
+__all__ = ["TaskLog", "with_observer_of_task", "write_file_of_task"]
 
 LEVEL = "UDFS_LOG_LEVEL"
 IN_SPARKS_LOG = "PYSPARK_SPARK_SESSION_UUID"  # Spark sets it in workers whose logging it collects
 
 logger = logging.getLogger("udfs")
+
+_configuring = threading.Lock()  # the first two tasks of a process may begin at once
 
 
 class TaskLog:
@@ -42,9 +44,9 @@ class TaskLog:
     """
 
     def __init__(self, name: str) -> None:
-        _ensure_level()
-        self._name = name
-        self._place = place_of_task()
+        with _configuring:
+            _ensure_level()
+        self._name = name_of_task(name)
         self._started = time.monotonic()
 
     def write(self, statistics: Statistics, calls: int) -> None:
@@ -57,24 +59,13 @@ class TaskLog:
         seconds = time.monotonic() - self._started
         cancelled, peak = statistics.cancelled, statistics.peak_running
         text = f"{summary(statistics, seconds)}, {cancelled:,} cancelled, at most {peak:,} at once, {calls:,} calls"
-        logger.info("%s%s: %s", self._name, self._place, text)
+        logger.info("%s: %s", self._name, text)
 
 
-def place_of_task() -> str:
-    """The numbers that Spark gives to this task; empty outside a task."""
-    context = TaskContext.get()
-    if context is None:
-        return ""
-    batch = context.getLocalProperty("streaming.sql.batchId")
-    micro_batch = "" if batch is None else f"micro-batch {batch}, "
-    stage, partition, attempt = context.stageId(), context.partitionId(), context.attemptNumber()
-    return f", {micro_batch}stage {stage}, partition {partition}, attempt {attempt}"
-
-
-def stage_of_task() -> int | None:
-    """The number of this task's stage; None outside a task."""
-    context = TaskContext.get()
-    return None if context is None else context.stageId()
+def name_of_task(function: str) -> str:
+    """The name of the function and, in a task, the numbers that Spark gives to it."""
+    task = SparkTask.current()
+    return function if task is None else f"{function}, {task}"
 
 
 def _ensure_level() -> None:
@@ -97,7 +88,7 @@ def with_observer_of_task(settings: Settings) -> Settings:
     observer = settings.options.observer
     if not isinstance(observer, TraceRecorder | Report):
         return settings
-    name = f"{settings.function.name}{place_of_task()}"
+    name = name_of_task(settings.function.name)
     of_task = observer.of_task(name, inputs_of) if isinstance(observer, Report) else observer.of_task(name)
     return replace(settings, options=replace(settings.options, observer=of_task))
 

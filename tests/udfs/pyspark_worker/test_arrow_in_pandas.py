@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark import TaskContext
 from pyspark.sql.types import LongType
 
 import udfs._pyspark_worker
 from udfs._pyspark_worker import _Exchange, _in_pandas_udf, _is_serializer
+from udfs._spark_task import SparkTask
 
 LARGE = [2**60 + 1, None]
 
@@ -110,7 +110,7 @@ def test_a_worker_with_other_serializers_gets_pandas_objects(monkeypatch: pytest
         for batch in batches:
             yield pa.array([2 * value for value in batch.to_pylist()])
 
-    monkeypatch.setattr(TaskContext, "get", object)
+    monkeypatch.setattr(SparkTask, "current", object)
     monkeypatch.setattr(udfs._pyspark_worker, "_is_serializer", lambda found: False)
     run = _in_pandas_udf(double, LongType())
     [result] = run(iter([pd.Series([2**60 + 1, 1])]))

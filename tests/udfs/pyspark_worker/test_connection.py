@@ -10,10 +10,10 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 import pytest
-from pyspark import TaskContext
 
 import udfs._pyspark_worker
 from udfs._pyspark_worker import HangUpError, WorkerConnection
+from udfs._spark_task import SparkTask
 
 WORKER = "def worker(sock, outfile, look):\n    return look()\n"
 ROWS = b"the first rows"
@@ -84,7 +84,7 @@ def test_outside_a_worker_nothing_is_found_and_nothing_is_reported(caplog: pytes
 def test_a_worker_that_differs_is_reported_once_with_what_is_lost(
     pair: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(TaskContext, "get", object)
+    monkeypatch.setattr(SparkTask, "current", object)
     monkeypatch.setattr(udfs._pyspark_worker, "_reported", set())
     with caplog.at_level(logging.WARNING, "udfs"):
         in_daemon(pair[0]).flush()

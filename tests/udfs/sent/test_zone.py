@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import udfs._sent.zone
 from udfs._sent.zone import Zone, portable_zone, tzinfo_of
+from udfs._spark_task import SparkTask
 
 TOKYO = {"spark.sql.session.timeZone": "Asia/Tokyo"}
 IN_QUERY = {"spark.sql.execution.id": "7"}
@@ -30,15 +30,8 @@ IN_QUERY = {"spark.sql.execution.id": "7"}
 def test_the_time_zone_is_that_of_the_query_if_spark_reports_it(
     monkeypatch: pytest.MonkeyPatch, properties: Any, default: Any, expected: str
 ) -> None:
-    class Context:
-        @staticmethod
-        def get() -> Any:
-            return None if properties is None else Context()
-
-        def getLocalProperty(self, name: str) -> Any:  # noqa: N802 - Spark's
-            return properties.get(name)
-
-    monkeypatch.setattr(udfs._sent.zone, "TaskContext", Context)
+    task = None if properties is None else SparkTask(0, 0, 0, properties.get)
+    monkeypatch.setattr(SparkTask, "current", lambda: task)
     zone = pickle.loads(pickle.dumps(Zone("Europe/Paris", default)))
     assert zone.of_query() == expected
 

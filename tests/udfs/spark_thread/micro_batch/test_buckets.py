@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import udfs._spark_thread.micro_batch
 from udfs._sent.bucket_ids import bucket_ids, hash_of
+from udfs._spark_task import SparkTask
 from udfs._spark_thread.batches import from_payload
 from udfs._spark_thread.micro_batch import Buckets, partitions_of_query
 
@@ -91,13 +91,6 @@ def test_each_partition_has_exactly_one_bucket(partitions: int) -> None:
 def test_the_number_of_partitions_is_read_from_the_local_properties_of_the_task(
     monkeypatch: pytest.MonkeyPatch, properties: Any, expected: int
 ) -> None:
-    class Context:
-        @staticmethod
-        def get() -> Any:
-            return None if properties is None else Context()
-
-        def getLocalProperty(self, name: str) -> Any:  # noqa: N802 - Spark's
-            return properties.get(name)
-
-    monkeypatch.setattr(udfs._spark_thread.micro_batch, "TaskContext", Context)
+    task = None if properties is None else SparkTask(0, 0, 0, properties.get)
+    monkeypatch.setattr(SparkTask, "current", lambda: task)
     assert partitions_of_query(5) == expected
