@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +26,6 @@ __all__ = [
     "ClusterShare",
     "LeaseClient",
     "gate_of",
-    "return_lease",
 ]
 
 # For `ClusterShare`: fewer than burst + rate calls start in any second, so 1 % of it is left for calls that take
@@ -45,17 +45,15 @@ class ClusterLimitError(Exception):
     __module__ = "udfs"
 
 
-def gate_of(limit: TaskShare | LeasedLimit) -> Gate:
-    """The gate of a task."""
+@asynccontextmanager
+async def gate_of(limit: TaskShare | LeasedLimit) -> AsyncIterator[Gate]:
+    """The gate of a task, which lasts for the block. The last task of the process returns what it has not spent."""
     if isinstance(limit, TaskShare):
-        return ClusterShare(limit.calls, limit.weight, limit.name)
-    return ClusterLease(_lease_of(os.getpid(), limit), limit)
-
-
-async def return_lease(limit: TaskShare | LeasedLimit) -> None:
-    """A task has ended, and does not spend what it has leased."""
-    if isinstance(limit, LeasedLimit):
-        await _lease_of(os.getpid(), limit).return_unused()
+        yield ClusterShare(limit.calls, limit.weight, limit.name)
+        return
+    lease = _lease_of(os.getpid(), limit)
+    async with lease.in_use():
+        yield ClusterLease(lease, limit)
 
 
 class ClusterShare(RateLimit):
@@ -101,7 +99,6 @@ class LeaseClient:
 
     Attributes:
         lease: The lease as plain data.
-        task_began: The instant of the first call of the latest task. None: it has made none.
         away_since: The instant since which calls wait for a source that is away. None: they do not.
     """
 
@@ -112,12 +109,26 @@ class LeaseClient:
             if isinstance(limit, ClusterRate)
             else BudgetLease(str(limit.name), limit.amount, secrets.token_hex(8))
         )
-        self.task_began: float | None = None
         self.away_since: float | None = None
         self._leased = leased
         self._advice = leased.advice
         self._source = source
+        self._tasks = 0
+        self._called_since: float | None = None  # the first call since the process had no task with this limit
         self._requests: trio.MemorySendChannel[Any] | None = None
+
+    @asynccontextmanager
+    async def in_use(self) -> AsyncIterator[None]:
+        """A task uses the lease in the block. The last one of several tasks returns what is not spent."""
+        if not self._tasks:
+            self._called_since = None
+        self._tasks += 1
+        try:
+            yield
+        finally:
+            self._tasks -= 1
+            if not self._tasks:
+                await self.return_unused()
 
     def delay(self, weight: float) -> float | None:
         """The seconds until a call may start or the gate must be checked again; None: it is beyond the budget.
@@ -125,15 +136,16 @@ class LeaseClient:
         Sends a request if one is due.
         """
         now = trio.current_time()
-        if self.task_began is None:
-            self.task_began = now
+        if self._called_since is None:
+            self._called_since = now
         self._send(self.lease.request(now, weight))
         return self.lease.delay(now, weight)
 
     def check(self) -> None:
         """Fail if the source has been unreachable for `give_up` seconds.
 
-        Not if it has answered since the latest task began. Logs a warning when it becomes unreachable.
+        At least one attempt has failed since the process had no task with this limit, such as before Spark tried a task
+        again. Logs a warning when the source becomes unreachable.
 
         Raises:
             ClusterLimitError: The source has been unreachable for that long.
@@ -145,7 +157,7 @@ class LeaseClient:
             self.away_since = outage.since
             logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
         give_up = leased.limit.give_up
-        if outage.latest >= max(outage.since + give_up, self.task_began or 0.0):
+        if outage.latest >= max(outage.since + give_up, self._called_since or 0.0):
             raise ClusterLimitError(
                 f"{leased.source}, which is the source of {leased.limit!r}, has granted no call for "
                 f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
@@ -228,7 +240,6 @@ class ClusterLease(Gate):
     def __init__(self, lease: LeaseClient, leased: LeasedLimit) -> None:
         self._lease = lease
         self._leased = leased
-        lease.task_began = None  # in a new task
         self.weight = leased.limit.weight
         self.name = leased.settled_name
 

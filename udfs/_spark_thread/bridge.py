@@ -32,7 +32,7 @@ from trio_asyncio_io import (
 from trio_asyncio_io.embedding import TaskTimes
 
 from .._exceptions import starting_in_user_code
-from .._limits.cluster_gates import return_lease
+from .._limits.cluster_gates import gate_of
 from .._pyspark_worker import HangUpError, WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
@@ -253,8 +253,7 @@ class TaskOperator:
     async def _operate(self) -> None:
         settings = self._settings
         async with AsyncExitStack() as stack:
-            for limit in settings.limits:
-                stack.push_async_callback(return_lease, limit)
+            limits = [await stack.enter_async_context(gate_of(limit)) for limit in settings.limits]
             function = await stack.enter_async_context(self._runtime.opened(settings.function, settings.open_timeout))
             on_timeout = None
             if settings.on_timeout is not None:
@@ -268,7 +267,7 @@ class TaskOperator:
                     source, timestamp=lambda row: row.event_time, max_out_of_orderness=settings.delay
                 )
                 source = await stack.enter_async_context(aclosing(marked))
-            operator = self._operator = AsyncWaitOperator[Row, Row](calls, source=source, **calls.options())
+            operator = self._operator = AsyncWaitOperator[Row, Row](calls, source=source, **calls.options(limits))
             try:
                 async with operator:
                     self._clock.accept_rows()

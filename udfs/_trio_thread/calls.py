@@ -15,6 +15,7 @@ import trio
 
 from trio_asyncio_io import AsyncFunction, NotAsyncError, Observer, RetryStrategy
 from trio_asyncio_io.embedding import KnowsOutputs, is_async, name_of, usage_of_all
+from trio_asyncio_io.gates import Gate
 from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report
 
@@ -74,12 +75,16 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
 
         return call
 
-    def options(self) -> dict[str, Any]:
-        """The arguments of the operator."""
+    def options(self, limits: Sequence[Gate] = ()) -> dict[str, Any]:
+        """The arguments of the operator.
+
+        Args:
+            limits: The task's gates of the cluster's limits.
+        """
         options, on_error = self._settings.options, self._settings.on_error
         observer = options.observer
         return {each.name: getattr(options, each.name) for each in fields(options)} | {
-            "gate": gates_of(self._settings),
+            "gate": gates_of(self._settings, limits),
             "retry": options.retry and _of_rows(options.retry),
             "observer": observer if observer is None or isinstance(observer, Report) else RowObserver(observer),
             "on_timeout": None if self._on_timeout is None else _named(self._handler_name, self._timed_out),

@@ -1,19 +1,18 @@
 """The gates of this process, whose state lasts from one task or micro-batch to the next.
 
-Settings carry gates as configuration. The first task of a process that uses a gate makes an instance, and later tasks
-of the same function continue with it.
+Settings carry gates as configuration. The first task of a process that uses a gate makes an instance, which other tasks
+of the same function share, at the same time or later.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from trio_asyncio_io.gates import Gate, PerKey
 
-from .._limits.cluster_gates import gate_of
 from .._sent.packed_function import Pickled, dumped, loaded
 from .._sent.settings import Settings
 
@@ -24,15 +23,17 @@ __all__ = ["gates_of"]
 MAX_GATES = 64
 
 
-def gates_of(settings: Settings) -> list[Gate | PerKey]:
-    """The gates of a task: its function's gates in this process, and the gates of a cluster's limits.
+def gates_of(settings: Settings, limits: Sequence[Gate] = ()) -> list[Gate | PerKey]:
+    """The gates of a task, whose weights and keys are computed from rows.
 
-    Weights and keys are computed from rows.
+    Args:
+        settings: Have the configuration of the function's gates, which are shared by the tasks of this process.
+        limits: The task's gates of the cluster's limits.
     """
     gates = settings.options.gates
     process, function = os.getpid(), settings.function.digest  # Spark's daemon forks
     kept = [_instance(process, function, position, dumped(gate, "gate")) for position, gate in enumerate(gates)]
-    return [*kept, *(_for_rows(gate_of(limit)) for limit in settings.limits)]
+    return [*kept, *map(_for_rows, limits)]
 
 
 @lru_cache(MAX_GATES)

@@ -1,7 +1,7 @@
 """The Trio loop of a Python worker, in a thread of its own, and the functions that are open in it.
 
-Spark runs one task after another in a worker process. The loop and the opened functions outlive the tasks, so the next
-task or micro-batch reuses open connections.
+The tasks of a process share the loop and the opened functions, whether they run at once or one after another. These
+outlive the tasks, so the next task or micro-batch reuses open connections.
 """
 
 from __future__ import annotations

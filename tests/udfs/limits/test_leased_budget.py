@@ -152,6 +152,20 @@ async def test_a_task_returns_what_it_has_not_used(autojump_clock: MockClock) ->
     assert source.source.leased == pytest.approx(5.0)
 
 
+async def test_a_task_leaves_what_it_has_not_used_to_the_other_tasks_of_its_process(autojump_clock: MockClock) -> None:
+    source, run = SimulatedSource(), Run()
+    gate, lease = process(source, 10_000.0, weight=1.0)
+    async with lease.in_use():
+        async with lease.in_use():
+            await run.of(gate, 5)
+        ahead = source.source.leased - 5.0
+        assert ahead > 0.0
+        sent = len(source.requests)
+        await run.of(gate, int(ahead / 2), capacity=1)
+        assert len(source.requests) <= sent + 1
+    assert source.source.leased == pytest.approx(5.0 + int(ahead / 2))
+
+
 async def test_a_process_without_calls_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
     await run.of(process(source, 10_000.0, weight=1.0)[0], 5)
@@ -183,7 +197,8 @@ async def test_a_later_task_of_the_process_fails_after_one_more_attempt(autojump
     sent = 0
     for _ in range(2):
         with pytest.raises(ClusterLimitError):
-            await run.of(ClusterLease(lease, gate._leased), 1)
+            async with lease.in_use():
+                await run.of(ClusterLease(lease, gate._leased), 1)
         assert len(source.requests) > sent
         sent = len(source.requests)
 

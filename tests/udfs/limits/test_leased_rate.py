@@ -106,25 +106,29 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     assert message.endswith("block them")
 
 
+async def run_task(gates: Sequence[Gate], calls: int, starts: list[float]) -> None:
+    """Run a new task of the process that has these gates."""
+    [gate] = gates
+    assert isinstance(gate, ClusterLease)
+    async with gate._lease.in_use():
+        await run([ClusterLease(gate._lease, gate._leased)], calls, starts)
+
+
 async def test_a_later_task_fails_after_one_more_attempt(autojump_clock: MockClock) -> None:
     """The process knows that the source is away, and Spark has tried the task again."""
     source = SimulatedSource()
     source.respond = refuse
     (gates,) = leases(source, 100, 1, give_up=20.0)
     with pytest.raises(ClusterLimitError):
-        await run(gates, 1, [])
+        await run_task(gates, 1, [])
     began = trio.current_time()
     with pytest.raises(ClusterLimitError):
-        await run(of_another_task(gates), 1, [])
+        await run_task(gates, 1, [])
     assert 0 < trio.current_time() - began <= 2 * RETRY_SECONDS
     source.respond = trio.lowlevel.checkpoint
     starts: list[float] = []
-    await run(of_another_task(gates), 20, starts)
+    await run_task(gates, 20, starts)
     assert len(starts) == 20
-
-
-def of_another_task(gates: Sequence[Any]) -> list[Gate]:
-    return [type(gate)(gate._lease, gate._leased) for gate in gates]
 
 
 async def test_time_without_calls_does_not_count_towards_give_up(autojump_clock: MockClock) -> None:
@@ -202,33 +206,36 @@ def leased(name: str) -> LeasedLimit:
     return LeasedLimit(ClusterRate(10, by="lease", name=name), ServerAddress("127.0.0.1", 1, "secret"))
 
 
-def lease_of(gate: Gate) -> LeaseClient:
-    assert isinstance(gate, ClusterLease)
-    return gate._lease
+async def lease_of(name: str) -> LeaseClient:
+    """The lease of a task, after its end."""
+    async with gate_of(leased(name)) as gate:
+        assert isinstance(gate, ClusterLease)
+        return gate._lease
 
 
-def test_tasks_of_a_process_that_use_one_rate_share_a_lease() -> None:
-    assert lease_of(gate_of(leased("a"))) is lease_of(gate_of(leased("a")))
-    assert lease_of(gate_of(leased("a"))) is not lease_of(gate_of(leased("b")))
+async def test_tasks_of_a_process_that_use_one_rate_share_a_lease() -> None:
+    assert await lease_of("a") is await lease_of("a")
+    assert await lease_of("a") is not await lease_of("b")
 
 
-def test_a_process_keeps_the_leases_that_were_used_last() -> None:
-    first, *_, last = [lease_of(gate_of(leased(str(number)))) for number in range(MAX_LEASES + 1)]
-    assert lease_of(gate_of(leased(str(MAX_LEASES)))) is last
-    assert lease_of(gate_of(leased("0"))) is not first
+async def test_a_process_keeps_the_leases_that_were_used_last() -> None:
+    first, *_, last = [await lease_of(str(number)) for number in range(MAX_LEASES + 1)]
+    assert await lease_of(str(MAX_LEASES)) is last
+    assert await lease_of("0") is not first
 
 
 @pytest.mark.parametrize("rate", [TaskShare(7), TaskShare(7, len, "tokens"), leased("a")])
-def test_the_driver_knows_the_label_of_the_gate(rate: TaskShare | LeasedLimit) -> None:
+async def test_the_driver_knows_the_label_of_the_gate(rate: TaskShare | LeasedLimit) -> None:
     """It makes columns for it, and does not import it."""
-    assert gate_of(rate).label == rate.gates[0]
+    async with gate_of(rate) as gate:
+        assert gate.label == rate.gates[0]
 
 
-def test_each_task_has_a_share_of_its_own() -> None:
-    one, other = gate_of(TaskShare(7)), gate_of(TaskShare(7))
-    assert isinstance(one, ClusterShare)
-    assert one is not other
-    assert one.calls == 7
+async def test_each_task_has_a_share_of_its_own() -> None:
+    async with gate_of(TaskShare(7)) as one, gate_of(TaskShare(7)) as other:
+        assert isinstance(one, ClusterShare)
+        assert one is not other
+        assert one.calls == 7
 
 
 @pytest.mark.parametrize("url", ["redis://:hidden@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password=hidden"])
