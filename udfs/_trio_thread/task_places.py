@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +36,7 @@ class TaskPlaces:
     """
 
     _own: ClassVar[Places] = {}
+    _lock: ClassVar = threading.Lock()  # for the tasks of this process
 
     def __init__(self, path: Path | None) -> None:
         self._path = path if fcntl is not None else None
@@ -68,8 +70,9 @@ class TaskPlaces:
         except OSError:
             file = None
         if file is None:
-            yield self._own
-            _forget_old(self._own)
+            with self._lock:
+                yield self._own
+                _forget_old(self._own)
             return
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,26 @@ def test_only_the_places_of_the_latest_jobs_are_kept(tmp_path: Path) -> None:
     for job in range(20):
         places.leave(str(job), 1.0)
     assert [places.take(str(job), 2.0) for job in (19, 4, 3, 0)] == [1.0, 1.0, None, None]
+
+
+def test_two_tasks_of_a_process_that_begin_at_once_take_different_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    second = ThreadPoolExecutor(1)
+
+    class Free(list[float]):
+        """Starts another task while the first one takes a place."""
+
+        def remove(self, since: float) -> None:
+            if len(taken) == 0:
+                taken.append(second.submit(places.take, "7", 3.0))
+                wait(taken, 0.05)
+            super().remove(since)
+
+    taken: list[Future[float | None]] = []
+    monkeypatch.setattr(TaskPlaces, "_own", {"7": Free([1.0])})
+    places = TaskPlaces(None)
+    with second:
+        assert places.take("7", 3.0) == 2.0
+        assert taken[0].result() is None
 
 
 def test_each_thread_has_its_own_wait_for_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
