@@ -41,6 +41,7 @@ class HttpArguments(TypedDict, total=False):
     cluster_rate: float | ClusterRate | None
     cluster_budget: ClusterBudget | None
     buffer: int | None
+    buffer_bytes: int
     retries: int
     retry_statuses: Iterable[int]
     rate: float | None
@@ -75,6 +76,7 @@ class HttpOptions:
     cluster_rate: float | ClusterRate | None = None
     cluster_budget: ClusterBudget | None = None
     buffer: int | None = None
+    buffer_bytes: int = 64 * 1024 * 1024
     retries: int = 3
     retry_statuses: Iterable[int] = (429, 500, 502, 503, 504)
     rate: float | None = None
@@ -141,6 +143,7 @@ class HttpOptions:
             "cluster_capacity": self.cluster_capacity,
             "cluster_budget": self.cluster_budget,
             "buffer": self.buffer,
+            "buffer_bytes": self.buffer_bytes,
             "retry": self._retry(),
             "gate": None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin")),
             "on_error": "column",

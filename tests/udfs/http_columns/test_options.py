@@ -44,6 +44,11 @@ def test_each_task_has_its_share_of_a_rate_for_the_cluster() -> None:
     assert HttpOptions().settings(Session()).limits == ()
 
 
+def test_a_limit_of_the_bytes_that_a_task_holds_reaches_the_task() -> None:
+    assert HttpOptions(buffer_bytes=1_000).settings(Session()).buffer_bytes == 1_000
+    assert HttpOptions().settings(Session()).buffer_bytes == 64 * 1024 * 1024
+
+
 def test_the_requests_of_a_column_have_no_weight() -> None:
     with pytest.raises(ValueError, match="cluster_rate must have no weight in an HTTP column: omit weight="):
         HttpOptions(cluster_rate=ClusterRate(21, weight=len))
@@ -83,6 +88,7 @@ def test_a_backoff_is_at_least_the_retry_after() -> None:
         ({"timeout": "30"}, TypeError, "timeout must be seconds"),
         ({"capacity": 0}, ValueError, "capacity must be at least 1, got 0"),
         ({"capacity": 100, "buffer": 10}, ValueError, "buffer must be at least the capacity, 100, got 10"),
+        ({"buffer_bytes": 0}, ValueError, "buffer_bytes must be at least 1, got 0"),
         ({"retries": -1}, ValueError, "retries must be at least 0.* got -1"),
         ({"retries": 1.5}, TypeError, "retries must be a whole number, got 1.5"),
         ({"retries": True}, TypeError, "retries must be a whole number, got True"),
