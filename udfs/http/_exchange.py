@@ -1,7 +1,8 @@
-"""Exchanger: one request, one whole response. Everything below httpx's objects starts here."""
+"""Exchanger and Exchange: a request, and its response. Everything below httpx's objects starts here."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 import httpx
@@ -14,7 +15,7 @@ from ._pool import ConnectionPool
 from ._request import RequestWriter
 from ._response_parser import ResponseHead
 
-__all__ = ["Exchanger", "WholeResponse"]
+__all__ = ["Exchange", "Exchanger", "WholeResponse"]
 
 
 @dataclass(eq=False, slots=True)
@@ -46,12 +47,9 @@ class Exchanger:
     def __init__(self, ssl_context: SslContext, pool: ConnectionPool) -> None:
         self._ssl_context = ssl_context
         self._pool = pool
-        self.release = pool.release  # gives back a connection of `begin`
 
-    async def begin(self, origin: Origin, writer: RequestWriter) -> Connection:
-        """Send a request, and return the connection when it has the head of the response.
-
-        The caller gives the connection to `finish` or `release`.
+    async def begin(self, origin: Origin, writer: RequestWriter) -> Exchange:
+        """Send a request, and return when the head of the response has arrived. The caller releases the exchange.
 
         **Cancellation** closes the connection.
 
@@ -72,14 +70,56 @@ class Exchanger:
         except BaseException:
             self._pool.release(connection)
             raise
-        return connection
+        return Exchange(connection, self._pool, writer.timeouts.get("read"))
 
-    async def finish(self, connection: Connection, writer: RequestWriter, max_body_bytes: float) -> WholeResponse:
-        """Read the rest of a response whose head `begin` has received, and release its connection.
+    def close(self) -> None:
+        """Close every connection, idle or busy. Requests in flight fail."""
+        self._pool.close()
+
+
+class Exchange:
+    """A request that was sent, and a response whose head has arrived. `Exchanger.begin` creates it.
+
+    After an error or a cancellation it can only be released.
+
+    Args:
+        connection: Receives the body.
+        pool: Takes the connection back.
+        seconds: The read timeout of each part; None for no limit.
+
+    Attributes:
+        head: The head of the response. Other responses may share it.
+    """
+
+    __slots__ = ("_connection", "_is_released", "_pool", "_seconds", "head")
+
+    def __init__(self, connection: Connection, pool: ConnectionPool, seconds: float | None) -> None:
+        self.head = connection.parser.head
+        self._connection = connection
+        self._pool = pool
+        self._seconds = seconds
+        self._is_released = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole response has arrived."""
+        return self._connection.parser.is_complete
+
+    def read(self) -> Awaitable[bytes]:
+        """Return the next part of the body, still in its content coding; `b""` at its end.
+
+        Raises:
+            httpx.StreamClosed: The exchange is released.
+            httpx.RequestError: The server was too slow or broke off, or its response is not valid.
+        """
+        if self._is_released:
+            raise httpx.StreamClosed
+        return self._connection.read(self._seconds)
+
+    async def read_whole(self, max_body_bytes: float) -> WholeResponse:
+        """Read the rest of the response, decode its body, and release the connection.
 
         Args:
-            connection: The result of `begin`.
-            writer: The request.
             max_body_bytes: Upper limit of the decoded body; `math.inf` for none.
 
         Raises:
@@ -89,22 +129,23 @@ class Exchanger:
             httpx.DecodingError: The body is not valid in its coding.
         """
         try:
-            head = connection.parser.head
-            decoder = decoder_for(head.codings)
+            decoder = decoder_for(self.head.codings)
             limit = received_limit(max_body_bytes, is_coded=decoder is not None)
-            if not connection.parser.is_complete and (head.length or 0) > limit:
+            if not self.is_complete and (self.head.length or 0) > limit:
                 raise body_too_large(max_body_bytes)
-            body = await connection.read_all(writer.timeouts.get("read"), limit)
+            body = await self._connection.read_all(self._seconds, limit)
             if len(body) > limit:
                 raise body_too_large(max_body_bytes)
         finally:
-            self._pool.release(connection)
+            self.release()
         content = body if decoder is None else await _decoded(decoder, body, max_body_bytes)
-        return WholeResponse(head, content, len(body))
+        return WholeResponse(self.head, content, len(body))
 
-    def close(self) -> None:
-        """Close every connection, idle or busy. Requests in flight fail."""
-        self._pool.close()
+    def release(self) -> None:
+        """Give the connection back. It is closed if the response has not arrived completely. Idempotent."""
+        if not self._is_released:
+            self._is_released = True
+            self._pool.release(self._connection)
 
 
 async def _decoded(decoder: Decoder, body: bytes, limit: float) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from time import perf_counter
@@ -13,8 +13,8 @@ import httpx
 import trio
 
 from ._charset import charset_of
-from ._connection import Connection
 from ._decoding import STEP_BYTES, BodyTooLargeError, Decoder, body_too_large, decoder_for, received_limit
+from ._exchange import Exchange
 from ._response_parser import ResponseHead
 
 __all__ = ["BoundedResponse", "ResponseBody"]
@@ -29,15 +29,12 @@ class ResponseBody(httpx.AsyncByteStream):
 
     Args:
         request: The request that is answered, of httpx or httpx2.
-        connection: Receives the body.
-        release: Called once with the connection: at `close`, or after an error.
+        exchange: Receives the body. It is released at `close`, or after an error.
     """
 
-    def __init__(self, request: Any, connection: Connection, release: Callable[[Connection], None]) -> None:
+    def __init__(self, request: Any, exchange: Exchange) -> None:
         self._request = request
-        self._connection = connection
-        self._release: Callable[[Connection], None] | None = release
-        self._seconds = request.extensions.get("timeout", {}).get("read")
+        self._exchange = exchange
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -50,10 +47,8 @@ class ResponseBody(httpx.AsyncByteStream):
 
     async def read(self) -> bytes:
         """Return the next part, `b""` at the end. After an error the connection is closed."""
-        if self._release is None:
-            raise httpx.StreamClosed
         try:
-            return await self._connection.read(self._seconds)
+            return await self._exchange.read()
         except httpx.RequestError as error:
             error.request = self._request
             self.close()
@@ -62,11 +57,14 @@ class ResponseBody(httpx.AsyncByteStream):
             self.close()
             raise
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of it has arrived."""
+        return self._exchange.is_complete
+
     def close(self) -> None:
         """Release the connection. Idempotent."""
-        release, self._release = self._release, None
-        if release is not None:
-            release(self._connection)
+        self._exchange.release()
 
     async def aclose(self) -> None:
         """`close`, by the name that httpx calls."""
@@ -231,6 +229,8 @@ class BoundedResponse(httpx.Response):
                 body.close()
                 raise self._too_large()
             parts.append(part)
+            if body.is_complete:
+                break
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _parts(self) -> AsyncIterator[bytes]:

@@ -89,13 +89,11 @@ class StackTransport(httpx.AsyncBaseTransport):
         """
         try:
             origin = origin_of_url(request.url, request.extensions.get("sni_hostname") or None)
-            connection = await self.exchanger.begin(origin, RequestWriter.of(request))
+            exchange = await self.exchanger.begin(origin, RequestWriter.of(request))
         except httpx.RequestError as error:
             error.request = request
             raise
-        return BoundedResponse.received(
-            connection.parser.head, ResponseBody(request, connection, self.exchanger.release)
-        )
+        return BoundedResponse.received(exchange.head, ResponseBody(request, exchange))
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""

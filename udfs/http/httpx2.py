@@ -97,14 +97,14 @@ class StackTransport(httpx2.AsyncBaseTransport):
         """
         try:
             origin = origin_of_url(request.url, request.extensions.get("sni_hostname") or None)
-            connection = await self._exchanger.begin(origin, RequestWriter.of(request, httpx2.ByteStream))
+            exchange = await self._exchanger.begin(origin, RequestWriter.of(request, httpx2.ByteStream))
         except httpx.RequestError as error:
             raise _translated(error, request) from error
-        head = connection.parser.head
+        head = exchange.head
         return httpx2.Response(
             head.status,
             headers=[(name, value) for name, _, value in head.fields],
-            stream=_ResponseBody(request, connection, self._exchanger.release),
+            stream=_ResponseBody(request, exchange),
             extensions={"http_version": head.version, "reason_phrase": head.reason},
         )
 

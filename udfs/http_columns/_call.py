@@ -157,12 +157,12 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
 
     async def _send_direct(self, hop: Hop) -> HttpResponse | Hop:
         """Send a request, and return its response or the request that follows a redirect."""
-        connection = await self._exchanger.begin(hop.target.origin, hop.writer)
-        head = connection.parser.head
+        exchange = await self._exchanger.begin(hop.target.origin, hop.writer)
+        head = exchange.head
         if self.follow_redirects and head.status in _REDIRECTS and b"location" in head.names:
-            self._exchanger.release(connection)  # closes it if the body, which nobody reads, has not arrived
+            exchange.release()  # closes it if the body, which nobody reads, has not arrived
             return hop.after(head.status, head.texts["location"])
-        whole = await self._exchanger.finish(connection, hop.writer, self.max_body_bytes)
+        whole = await exchange.read_whole(self.max_body_bytes)
         return await _response(head.status, head.texts, whole.content)
 
     async def _send_by_proxy(self, hop: Hop) -> HttpResponse | Hop:

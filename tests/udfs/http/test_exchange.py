@@ -40,7 +40,7 @@ async def exchanging(*parts: bytes) -> AsyncIterator[tuple[Exchanger, Origin, li
 
 
 async def exchanged(exchanger: Exchanger, origin: Origin, writer: RequestWriter, limit: float) -> WholeResponse:
-    return await exchanger.finish(await exchanger.begin(origin, writer), writer, limit)
+    return await (await exchanger.begin(origin, writer)).read_whole(limit)
 
 
 def get() -> RequestWriter:
