@@ -103,7 +103,7 @@ class Job:
         return lambda arguments: sum_as_written(weight(*row) for row in zip(*arguments, strict=True))
 
     def _sum_of(self, gate: Any, tasks: int) -> Gate:
-        """A gate that admits as much as copies of it in so many tasks."""
+        """One gate that admits what one copy in each of `tasks` tasks would."""
         if isinstance(gate, RateLimit):
             weight = self.weight_of(gate.weight)
             return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
@@ -114,7 +114,7 @@ class Job:
         )
 
     def forecast(self, taken: Sample, called: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
-        """The forecast of partitions with so many rows to call.
+        """The forecast of partitions with these numbers of rows to call.
 
         All tasks as one operator give the time that the service and the gates need. A job is not shorter than the
         partitions of the slot that ends last, one after the other, in front of a service of their own.
@@ -136,7 +136,7 @@ class Job:
         return JobForecast(merged, sum(sizes), (said, *together[0].assumptions), options, together[0].is_known)
 
     def _simulated(self, taken: Sample, rows: int, capacity: int, tasks: int, mode: Any) -> Forecast:
-        """The forecast of so many tasks as one operator."""
+        """The forecast of `tasks` tasks as one operator."""
         group, buffer = self.options.get("group"), self.options.get("buffer")
         options = Options(self.timeout, capacity=capacity, buffer=buffer, group=group)
         buffer = max(capacity, options.bound // (group or 1))
@@ -162,7 +162,7 @@ class MeasuredRate(RateLimit):
         self.used += weight
 
     def pace(self, calls: int) -> float:
-        """How many calls per second it allows, if so many have used it."""
+        """How many calls per second it allows, once `calls` calls have used it."""
         return self.rate * calls / self.used if self.used else inf
 
 

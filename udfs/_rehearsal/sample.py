@@ -83,7 +83,7 @@ class JobRows:
 
         Args:
             counts: The rows of each partition. A memo distributes them anew.
-            share: That needed a call before the sample. With a memo, of those that `skip_nulls` does not skip.
+            share: The fraction of rows that needed a call before the sample; with a memo, of the rows with inputs.
             remembered: How many answers of the sample the memo has.
         """
         if self.options.get("memo") is None:

@@ -59,8 +59,7 @@ class Row:
         weights: What its calls weighed, estimated and settled; None where no column or no gate weighs them.
         cached: Whether the result came from a cache. False where no column reports it.
         replaced: Whether the result comes from `on_timeout`.
-        totals: With metrics, in the first rows of some chunks: where the time of the task's calls, and of the task, had
-            gone by then; else None.
+        totals: With metrics, in the first row of some chunks: the totals and times of the task so far; else None.
     """
 
     shows_values: ClassVar[bool] = True

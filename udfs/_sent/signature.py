@@ -1,4 +1,4 @@
-"""Signature: which numbers of columns the user's function can be called with."""
+"""Signature: how many columns the user's function accepts."""
 
 from __future__ import annotations
 

@@ -3,6 +3,27 @@
 Spark's thread reads and yields Arrow batches, while the operator runs in the loop's thread (`_trio_thread`). Rows enter
 the loop one batch at a time and leave it in chunks, because a thread switch per row would cost more than the row
 itself. Spark's thread reads the next batch while calls are running, so there is no barrier at the end of a batch.
+
+    Spark's thread                                       the loop's thread
+
+    send ---------------------- _inbox ----------------> _rows, which waits in `Room.wait`
+                          batches of rows                  |
+                                                         AsyncWaitOperator: the calls
+                                                           |
+    chunks_until <------------ _outbox ----------------- _send_chunk, after _recorded (with a memo, in a third thread)
+      |             chunks of rows, an exception, or HangUpError
+      | yield, flush
+    _room.written  --------- Room.wake ----------------> _rows goes on
+    close ------------- cancels _scope ----------------> all calls unwind
+    _has_ended.wait <-- set after everything else ------ _run
+
+| attributes of `TaskOperator` | who may touch them |
+|---|---|
+| `_inbox`, `_scope`, `_room.wake` | the loop; Spark's thread by `Runtime.soon` |
+| `_outbox`, `_has_ended`, `_clock`, `_writing`, `_room.size`, `_room.is_full` | both threads |
+| `_log`, `_unfinished`, `_nbytes`, `_wait_limit`, `_room.written` | Spark's thread; the loop reads the last one |
+| `_batches`, `_operator`, `_calls`, `_accepted`, `_input_ended`, `_report_due` | the loop |
+| `_statistics`, `_made`, `_times` | the loop, and Spark's thread after `_has_ended` |
 """
 
 from __future__ import annotations
@@ -54,8 +75,8 @@ BUFFER_BYTES = 128 * 1024 * 1024
 # Time for cancelled calls to unwind. Spark kills the process after two seconds anyway.
 STOP_SECONDS = 2.0
 
-# A chunk is sent when it has `Room.chunk` rows or its first row is this old. The first chunks are smaller: a chunk does
-# not wait for more rows than all chunks before it had together.
+# A chunk is sent when it has `Room.chunk` rows or its first row is this old. A chunk waits for at most as many rows as
+# have left already, so the first ones leave at once.
 LINGER_SECONDS = 0.01
 
 # With metrics, between two reports of the totals while rows come in
@@ -114,8 +135,8 @@ def enrich(
 class TaskOperator:
     """The operator of one Spark task: the half that Spark's thread uses, and the half that runs in the loop.
 
-    `enrich` shows how to use it. It starts with the first row. From then on, the halves share two queues, `_inbox` for
-    batches and `_outbox` for chunks, and Spark's thread reads what the loop has counted after `_has_ended` is set.
+    `enrich` shows how to use it. It starts with the first row. From then on, the halves share two queues; see the picture
+    in this module.
 
     Args:
         settings: The settings of the UDF.
@@ -302,7 +323,7 @@ class TaskOperator:
         self._clock.drain(self._left, self._settings.options.capacity)
 
     def _left(self) -> int:
-        """Rows without a result. While the slots do not suffice for those without a call, only the number of these.
+        """Rows without a result. While the rows that were not called exceed the slots, only those count.
 
         The operator's totals take longer than a row, and the loop asks once per pass.
         """

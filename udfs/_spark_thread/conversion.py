@@ -141,7 +141,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         self.release(rows)
 
     def results(self, rows: list[Row]) -> Iterator[tuple[Sequence[Row], pa.Array, int]]:
-        """The results as arrays: each with its rows, and the upper limit of how often one row is among them."""
+        """The results as arrays: each with its rows, and the most outputs that one row has."""
         if self._enrichment.flatten:
             written, results, repeats = self._flattened(rows)
         else:
@@ -155,7 +155,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         Args:
             rows: Rows that are not released.
             results: One for each row.
-            repeats: Upper limit of how often one row is among them.
+            repeats: The most outputs that one row has.
         """
         start = 0
         for old in self._inputs.take(rows, repeats):

@@ -37,7 +37,7 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
         function: The user's function, already opened.
         on_timeout: The user's handler, already opened, or None.
         settings: The settings of the UDF.
-        room: Is told of each row that ends.
+        room: Counts the rows that end.
 
     Attributes:
         made: The number of calls of the user's function so far.

@@ -21,7 +21,7 @@ from .._sent.settings import Settings
 
 __all__ = ["CHUNK_ROWS", "Room", "nbytes_of"]
 
-# A chunk of results waits for at most so many rows, and so many bytes
+# Upper limits of a chunk of results
 CHUNK_ROWS: Final = 512
 CHUNK_BYTES: Final = 8 * 1024 * 1024
 # The first results, each of which is measured; then one in eight is. The mean size is that of about as many
@@ -80,9 +80,9 @@ class Room:
                 self._change.set()
 
     def is_exceeded_by(self, rows: int) -> bool:
-        """Whether the results of so many rows are too large to be held at once. Any thread may ask.
+        """Whether the results of `rows` rows are too large to be held at once. Any thread may call this.
 
-        False until their size is known: the first result may be that of a row which has not been read yet.
+        False until their size is known: the first result may be that of a row that has not been read yet.
         """
         return self._is_measured and rows > self.size
 
