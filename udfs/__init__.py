@@ -8,16 +8,17 @@
 #     _rehearsal           the forecast of a job
 #     _column  _dataframe  progress                the public functions, on the driver
 #     _plan                on the driver only: the query behind an operator, schema, session, metrics
-#     _spark_thread        in a worker, the thread that reads and writes Arrow; its `bridge` is the only way into Trio
+#     _spark_thread        in a worker, the thread that reads and writes Arrow; its `bridge` is the worker's only way
+#                          into Trio: half of it runs there, and its memo_recorder in a third thread
 #     _trio_thread         in a worker, the thread that runs Trio
-#     _pyspark_worker      what depends on PySpark's worker from inside
 #     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
 #     _memo                the files of a memo; without Spark
 #     _limits              one rate, or one budget, for all tasks of a cluster
 #     http                 an httpx client for Trio; imports neither Spark nor the operator
-#     _exceptions  _extras  _spark_task  _spark_version  _urls
-#                          exceptions of the user's code, missing packages, the task of a thread, versions of Spark,
-#                          URLs in messages
+#     _tracebacks          the user's frames and exceptions, as Spark shows them
+#     _pyspark_worker      what depends on PySpark's worker from inside
+#     _extras  _spark_task  _spark_version  _urls
+#                          missing packages, the task of a thread, versions of Spark, URLs in messages
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

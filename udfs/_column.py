@@ -13,7 +13,6 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from trio_asyncio_io import AsyncFunction, Options
 from trio_asyncio_io.embedding import check_keywords, list_keywords
 
-from ._exceptions import traceback_as_note
 from ._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from ._plan.arguments import UDFArguments, for_session, make_settings
 from ._plan.schema import check_time_zone, parse_type
@@ -26,6 +25,7 @@ from ._sent.signature import check_columns, signature_of
 from ._sent.zone import Zone
 from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf
+from ._tracebacks import traceback_as_note
 
 __all__ = ["AsyncPandasUDF", "async_pandas_udf"]
 

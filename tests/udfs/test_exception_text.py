@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from udfs._exceptions import as_text, message_of
+from udfs._tracebacks import as_text, message_of
 
 
 class SilentError(Exception):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from udfs._exceptions import starting_in_user_code
+from udfs._tracebacks import starting_in_user_code
 
 
 def caller(module: str) -> Callable[..., Any]:

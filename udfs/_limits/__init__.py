@@ -20,6 +20,6 @@ most `HORIZON_SECONDS` ahead, so its first token is for the instant `HORIZON_SEC
     sources         a worker's connection to either source
     cluster_gates   the worker's gates
 
-What the sources, the leases and the messages do is plain data: it neither imports Trio, nor knows in which thread or
-process it runs.
+`cluster_limits`, `tokens`, `budgets`, `lease`, `budget_file` and `signed_lines` do not import Trio, and work in any
+thread and any process. The other modules wait and send.
 """

@@ -5,12 +5,12 @@ Knows pyarrow and file systems, and neither Spark nor Trio.
 
 # A directory has two kinds of files, and short notes:
 #
-#     answers-<kind>-<buckets>-<uuid>-<crc>.parquet    a part of the table of answers, which any engine can read
-#     _log-<kind>-<buckets>-<uuid>                     answers of a task that is running or was killed
+#     answers-<digest>-<buckets>-<uuid>-<crc>.parquet  a part of the table of answers, which any engine can read
+#     _log-<digest>-<buckets>-<uuid>                   answers of a task that is running or was killed
 #     _replaced-<uuid>.json                            Parquet files whose answers are in other files now
 #     _unfinished-<uuid>                               a file that is being written
 #
-# <kind> is a digest of what the memo holds: function, inputs, type of the answers. <buckets> is the range of buckets
+# <digest> comes from what the memo holds: function, inputs, type of the answers. <buckets> is the range of buckets
 # that the file may have, as start.stop.step. <crc> is the CRC32 of the Parquet footer. A Parquet file never changes,
 # and only its task appends to a log. The same answer in two files does no harm, because the latest counts. So there are
 # no locks.

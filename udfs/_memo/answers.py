@@ -18,8 +18,8 @@ __all__ = [
     "Freshness",
     "compute",
     "contents_of",
+    "digest_of",
     "has_grown",
-    "kind_of",
     "latest",
     "new_fields",
     "widened",
@@ -61,7 +61,7 @@ def contents_of(schema: pa.Schema) -> dict[str, Any]:
     return contents
 
 
-def kind_of(schema: pa.Schema) -> str:
+def digest_of(schema: pa.Schema) -> str:
     """A digest of what identifies the memo."""
     return blake2b((schema.metadata or {}).get(CONTENTS, b""), digest_size=8).hexdigest()
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from .._urls import without_user
-from .answers import compute, contents_of, has_grown, kind_of, new_fields, widened
+from .answers import compute, contents_of, digest_of, has_grown, new_fields, widened
 from .format import DamagedError, LogFile, ParquetFile, parquet
 from .location import file_system
 
@@ -63,14 +63,14 @@ class File(NamedTuple):
 
     Attributes:
         name: Its name.
-        kind: The digest of what its memo holds, according to the name.
+        digest: That of what its memo holds, according to the name.
         buckets: The buckets that it may have.
         checksum: The CRC32 of a Parquet footer; None for a log.
         size: Bytes.
     """
 
     name: str
-    kind: str
+    digest: str
     buckets: range
     checksum: int | None
     size: int
@@ -109,8 +109,8 @@ class Directory:
     def __init__(self, path: str, schema: pa.Schema) -> None:
         self.path = path
         self.schema = schema
-        self.kind = kind_of(schema)
-        self._older: dict[str, pa.Schema] = {}  # of files whose answers have fewer fields, by kind
+        self.digest = digest_of(schema)
+        self._older: dict[str, pa.Schema] = {}  # of files whose answers have fewer fields, by digest
         self._fs, self._root = file_system(path)
         self._is_local = self.can_append = isinstance(self._fs, fs.LocalFileSystem)
 
@@ -126,9 +126,9 @@ class Directory:
         unknown = cls(path, pa.schema([]))
         schemas: dict[str, pa.Schema] = {}
         for file in _files(unknown._infos()).values():
-            if file.kind not in schemas:
+            if file.digest not in schemas:
                 with suppress(FileNotFoundError):
-                    schemas[file.kind] = unknown._open(file).schema
+                    schemas[file.digest] = unknown._open(file).schema
         if not schemas:
             return None
         widest = max(schemas.values(), key=lambda schema: sum(has_grown(each, schema) for each in schemas.values()))
@@ -150,7 +150,7 @@ class Directory:
             MemoError: The memo belongs to another function, or to other types. Or the path is of a file or below one.
             OSError: The directory cannot be written.
         """
-        if any(file.buckets and file.kind == self.kind for file in self.files().values()):
+        if any(file.buckets and file.digest == self.digest for file in self.files().values()):
             return
         try:
             self._fs.create_dir(self._root, recursive=True)
@@ -180,7 +180,7 @@ class Directory:
         replaced = {name for note in infos if note.startswith(_REPLACED) for name in self._replaced_by(note, infos)}
         files = _files(infos)
         for file in files.values():
-            if file.kind != self.kind and file.kind not in self._older:
+            if file.digest != self.digest and file.digest not in self._older:
                 with suppress(FileNotFoundError):  # its query was refused, and removed it
                     self._check_older(file, self._open(file).schema)
         return {name: file for name, file in files.items() if name not in replaced}
@@ -197,7 +197,7 @@ class Directory:
             MemoError: It is damaged, or belongs to another function.
         """
         opened = self._open(file, kept_bytes)
-        if kind_of(opened.schema) not in {self.kind, *self._older}:
+        if digest_of(opened.schema) not in {self.digest, *self._older}:
             raise MemoError(
                 f"the file {file.name} of the memo {self.shown_path} belongs to another memo: remove it from here"
             )
@@ -265,7 +265,7 @@ class Directory:
         return _written(info)
 
     def _label(self, buckets: range) -> str:
-        return f"{self.kind}-{buckets.start}.{buckets.stop}.{buckets.step}-{uuid4().hex}"
+        return f"{self.digest}-{buckets.start}.{buckets.stop}.{buckets.step}-{uuid4().hex}"
 
     def _infos(self) -> dict[str, Any]:
         try:
@@ -277,13 +277,13 @@ class Directory:
         return {info.base_name: info for info in infos}
 
     def _check_older(self, file: File, schema: pa.Schema) -> None:
-        """Check that the answers of a file of another kind can be read as those of this memo.
+        """Check that the answers of a file of another digest can be read as those of this memo.
 
         Raises:
             MemoError: They cannot.
         """
         if has_grown(schema, self.schema):
-            self._older[file.kind] = schema
+            self._older[file.digest] = schema
         elif has_grown(self.schema, schema):
             names = new_fields(self.schema.field("answer").type, schema.field("answer").type)
             raise MemoError(
@@ -377,7 +377,7 @@ class OpenFile:
             table = self._content.read(buckets)
         is_asked = compute.is_in(table.column("bucket"), value_set=pa.array(buckets, pa.int32()))
         table, schema = table.filter(is_asked), self._directory.schema
-        return _grown(table, schema) if kind_of(self.schema) != self._directory.kind else table.cast(schema)
+        return _grown(table, schema) if digest_of(self.schema) != self._directory.digest else table.cast(schema)
 
 
 def _grown(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -57,7 +57,7 @@ class Writer:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -193,7 +193,7 @@ class _Log:
 
     def file(self) -> File:
         """The file as it is in a listing."""
-        return File(self.name, self._directory.kind, self._buckets, None, self._end)
+        return File(self.name, self._directory.digest, self._buckets, None, self._end)
 
     def append(self, answers: pa.Table) -> None:
         """Add answers."""

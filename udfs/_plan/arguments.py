@@ -104,8 +104,8 @@ def check_dataframe(df: object) -> None:
         TypeError: It is something else.
     """
     if not (hasattr(df, "mapInArrow") and hasattr(df, "sparkSession")):
-        kind = f"{type(df).__module__.partition('.')[0]}.{type(df).__qualname__}".removeprefix("builtins.")
-        raise TypeError(f"df must be a Spark DataFrame, got a {kind}: make one with spark.createDataFrame(...)")
+        name = f"{type(df).__module__.partition('.')[0]}.{type(df).__qualname__}".removeprefix("builtins.")
+        raise TypeError(f"df must be a Spark DataFrame, got a {name}: make one with spark.createDataFrame(...)")
 
 
 def column_names(parameter: str, names: Any) -> list[str]:

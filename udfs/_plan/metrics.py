@@ -222,8 +222,8 @@ def _times_of(values: Mapping[str, Any]) -> TaskTimes:
     return TaskTimes(**_numbers(TaskTimes, found))
 
 
-def _numbers(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = [each for each in fields(kind) if each.type in KINDS]
+def _numbers(made: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = [each for each in fields(made) if each.type in KINDS]
     return {each.name: KINDS[each.type](values[each.name]) for each in numbers if each.name in values}
 
 

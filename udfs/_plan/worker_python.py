@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from .._exceptions import traceback_as_note
+from .._tracebacks import traceback_as_note
 
 __all__ = ["in_workers", "needs_packages", "use_the_drivers_python"]
 

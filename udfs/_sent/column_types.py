@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructField, StructType, VarcharType
 
-from .._exceptions import type_name
 from .._spark_version import arrow_type_in_utc
+from .._tracebacks import type_name
 from .metrics import METRICS_COLUMN, METRICS_TYPE, MetricsColumn
 from .row import Row
 from .settings import Settings

@@ -19,8 +19,8 @@ from pyspark.sql.types import ArrayType, DoubleType, MapType, StringType, Struct
 from trio_asyncio_io import ElementTimeoutError, Totals
 from trio_asyncio_io.embedding import TaskTimes
 
-from .._exceptions import type_name
 from .._spark_version import arrow_type_in_utc
+from .._tracebacks import type_name
 from .row import Row
 
 __all__ = ["HIGHEST", "LOWEST", "METRICS_COLUMN", "METRICS_TYPE", "NUMBERS", "MetricsColumn"]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from trio_asyncio_io import StreamRecord, Totals
 from trio_asyncio_io.embedding import TaskTimes, describe
 
-from .._exceptions import message_of, type_name
+from .._tracebacks import message_of, type_name
 
 __all__ = ["Failure", "NestedRow", "Row", "SecretNestedRow", "SecretRow", "inputs_of"]
 

@@ -52,12 +52,12 @@ from trio_asyncio_io import (
 )
 from trio_asyncio_io.embedding import TaskTimes
 
-from .._exceptions import starting_in_user_code
 from .._limits.cluster_gates import gate_of
 from .._pyspark_worker import HangUpError, WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .._spark_task import SparkTask
+from .._tracebacks import starting_in_user_code
 from .._trio_thread.calls import GroupCalls, RowCalls
 from .._trio_thread.hang_up import until_hangup
 from .._trio_thread.room import CHUNK_ROWS, Room
@@ -135,8 +135,8 @@ def enrich(
 class TaskOperator:
     """The operator of one Spark task: the half that Spark's thread uses, and the half that runs in the loop.
 
-    `enrich` shows how to use it. It starts with the first row. From then on, the halves share two queues; see the picture
-    in this module.
+    `enrich` shows how to use it. It starts with the first row. From then on, the halves share two queues; see the
+    picture in this module.
 
     Args:
         settings: The settings of the UDF.
@@ -280,8 +280,8 @@ class TaskOperator:
             if settings.on_timeout is not None:
                 opened = self._runtime.opened(settings.on_timeout, settings.open_timeout)
                 on_timeout = await stack.enter_async_context(opened)
-            kind = RowCalls if settings.options.group is None else GroupCalls
-            calls = self._calls = kind(function, on_timeout, settings, self._room)
+            make = RowCalls if settings.options.group is None else GroupCalls
+            calls = self._calls = make(function, on_timeout, settings, self._room)
             source: Any = await stack.enter_async_context(aclosing(self._rows()))
             if settings.delay is not None:
                 marked: Any = assign_watermarks(

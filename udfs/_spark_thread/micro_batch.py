@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 from pyspark import cloudpickle
 from pyspark.sql.types import StructType
 
-from .._exceptions import traceback_as_note
 from .._sent.carry_over import CarriedTooLongError, CarryOver
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment
 from .._spark_task import SparkTask
 from .._spark_version import STATE_PARTITIONS
+from .._tracebacks import traceback_as_note
 from .batches import even_slices, from_payload, slices, to_payload
 from .bridge import WaitLimit, enrich
 from .conversion import RowConversion

@@ -10,10 +10,10 @@ from pyspark.sql.types import DataType
 
 from trio_asyncio_io.embedding import describe
 
-from .._exceptions import message_of, type_name
 from .._sent.column_types import arrow_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
+from .._tracebacks import message_of, type_name
 from .converters import converter, fitted
 from .misfits import MisfitError, NullFieldError, ResultTypeError, advice_for
 

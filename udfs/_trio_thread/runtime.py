@@ -21,8 +21,8 @@ import trio
 
 from trio_asyncio_io.blocking import BlockedLoop
 
-from .._exceptions import is_user_frame
 from .._sent.packed_function import PackedFunction
+from .._tracebacks import is_user_frame
 
 __all__ = ["IDLE_SECONDS", "BlockedWorker", "Runtime"]
 

@@ -137,8 +137,9 @@ class BodyTooLargeError(httpx2.RequestError):
 def _translated(error: httpx.RequestError, request: httpx2.Request) -> httpx2.RequestError:
     """Return httpx2's error of the same name, or this module's."""
     name = type(error).__name__
-    kind: type[httpx2.RequestError] = HostRefusedError if name == HostRefusedError.__name__ else getattr(httpx2, name)
-    return kind(str(error), request=request)
+    is_ours = name == HostRefusedError.__name__
+    error_type: type[httpx2.RequestError] = HostRefusedError if is_ours else getattr(httpx2, name)
+    return error_type(str(error), request=request)
 
 
 class _BodyLimit(Around, httpx2.AsyncBaseTransport):

@@ -48,22 +48,22 @@ class HttpConversion(Conversion[Any, pa.Array]):
 
     Args:
         settings: The settings of the calls.
-        kind: "http_get" or "http_request".
+        function: "http_get" or "http_request".
     """
 
-    def __init__(self, settings: Settings, kind: str) -> None:
+    def __init__(self, settings: Settings, function: str) -> None:
         super().__init__(settings)
-        self._kind = kind
+        self._function = function
         self._numbers = count()
 
     def read(self, batch: Any) -> list[Row]:
         """The rows of a batch, which is an array or a tuple of arrays."""
         columns = batch if isinstance(batch, tuple) else (batch,)
-        names, required = PARAMETERS[self._kind]
+        names, required = PARAMETERS[self._function]
         if not required <= len(columns) <= len(names):
-            rule = f"{self._kind} takes {', '.join(names)}, of which the first {required} are required"
+            rule = f"{self._function} takes {', '.join(names)}, of which the first {required} are required"
             raise TypeError(f"{rule}, got {len(columns)}")
-        values = {name: _values(self._kind, name, column) for name, column in zip(names, columns, strict=False)}
+        values = {name: _values(self._function, name, column) for name, column in zip(names, columns, strict=False)}
         size, number = len(columns[0]), next(self._numbers)
         methods = values.get("method", ["GET"] * size)
         headers, bodies = values.get("headers", [None] * size), values.get("body", [None] * size)
@@ -86,11 +86,11 @@ def _request(method: str | None, url: str | None, headers: Any, body: Any) -> Ht
     return None if method is None or url is None else HttpRequest(method, url, headers or (), body)
 
 
-def _values(kind: str, name: str, column: pa.Array) -> list[Any]:
+def _values(function: str, name: str, column: pa.Array) -> list[Any]:
     """Return the values of a column, after a check of its type."""
     fits, rule = _TYPES[name]
     if not (fits(column.type) or pa.types.is_null(column.type)):
-        raise TypeError(f"{name} of {kind} must be {rule}, and is {column.type}: cast it")
+        raise TypeError(f"{name} of {function} must be {rule}, and is {column.type}: cast it")
     values: list[Any] = column.to_pylist()
     return values
 

@@ -184,8 +184,8 @@ def register_http(
     if not f"{prefix}get".isidentifier():
         raise ValueError(f"prefix must be the beginning of a function's name, got {prefix!r}")
     settings = _settings(HttpOptions(headers, **options), spark)
-    for kind in ("http_get", "http_request"):
-        spark.udf.register(prefix + kind.removeprefix("http_"), _udf(kind, settings))
+    for function in ("http_get", "http_request"):
+        spark.udf.register(prefix + function.removeprefix("http_"), _udf(function, settings))
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,17 +193,17 @@ class _HttpUDF(AsyncPandasUDF):
     """An HTTP column, with the attributes that Spark reads from a UDF.
 
     Attributes:
-        kind: "http_get" or "http_request".
+        function: "http_get" or "http_request".
     """
 
-    kind: str = "http_get"
+    function: str = "http_get"
 
     def __repr__(self) -> str:
-        return f"<HTTP column {self.kind}>"
+        return f"<HTTP column {self.function}>"
 
     @property
     def __name__(self) -> str:
-        return self.kind
+        return self.function
 
     @property
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
@@ -211,8 +211,8 @@ class _HttpUDF(AsyncPandasUDF):
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
-        settings, kind = self.settings, self.kind
-        return self._task(lambda batches: HttpConversion(settings, kind).run(batches))
+        settings, function = self.settings, self.function
+        return self._task(lambda batches: HttpConversion(settings, function).run(batches))
 
 
 def _settings(options: HttpOptions, session: Any) -> Settings:
@@ -220,8 +220,8 @@ def _settings(options: HttpOptions, session: Any) -> Settings:
     return options.settings(session)
 
 
-def _udf(kind: str, settings: Settings) -> _HttpUDF:
-    return _HttpUDF(settings, RESPONSE_TYPE, kind=kind)
+def _udf(function: str, settings: Settings) -> _HttpUDF:
+    return _HttpUDF(settings, RESPONSE_TYPE, function=function)
 
 
 def _split(headers: Any) -> tuple[CommonHeaders | None, Any]:

@@ -134,7 +134,7 @@ def test_a_file_that_was_renamed_into_another_memo_is_refused(memo: Directory, a
     other = Directory(str(tmp_path / "other"), memo_schema("geocode", NUMBER, T.DoubleType(), ("n",)))
     other.claim()
     name = other.put_table(answers(1).cast(other.schema), ALL)
-    disguised = name.replace(other.kind, memo.kind)
+    disguised = name.replace(other.digest, memo.digest)
     (tmp_path / "other" / name).rename(tmp_path / disguised)
     with pytest.raises(MemoError, match=f"the file {disguised} of the memo {tmp_path} belongs to another memo"):
         Reader(memo).bucket(1)

@@ -19,10 +19,10 @@ from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
 from udfs import ResultTypeError
-from udfs._exceptions import traceback_as_note
 from udfs._plan.arguments import make_settings
 from udfs._plan.enriched import _row_task
 from udfs._sent.settings import Enrichment
+from udfs._tracebacks import traceback_as_note
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1]})
 
@@ -160,7 +160,7 @@ def test_the_traceback_starts_in_the_input_if_that_fails() -> None:
 def test_a_traceback_of_our_frames_alone_is_complete() -> None:
     with pytest.raises(AttributeError) as caught:
         run_task(iter([[None]]))
-    assert first_frame(caught.value) == "_exceptions.py, traceback_as_note"
+    assert first_frame(caught.value) == "_tracebacks.py, traceback_as_note"
 
 
 async def takes_two(one: Any, two: Any) -> None: ...

@@ -1,4 +1,4 @@
-"""Exceptions of the user's code: their frames, their text, and the traceback that Spark shows."""
+"""Tracebacks: the frames of the user's code, the text of its exceptions, and what Spark shows of them."""
 
 from __future__ import annotations
 
