@@ -22,6 +22,7 @@ SECONDS = 0.5  # of a call
 SETTINGS = {
     "default settings": {},
     "batches of 100 rows": {BATCH: 100},
+    "batches of 10 rows": {BATCH: 10},
     "batches of 100 rows, buffer of 1 KiB": {BATCH: 100, BUFFER: 1024},
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from inspect import Signature
 from itertools import count
@@ -214,9 +214,10 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         result = row.result
         if isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
             return list(result)
+        made = "[each async for each in ...]" if isinstance(result, AsyncIterable) else "[value]"
         raise ResultTypeError(
             f"{self.settings.function.name} returned {type(result).__name__} for {row!r}, and with flatten=True a "
-            "result is a list of outputs: return a list, such as [value]"
+            f"result is a list of outputs: return a list, such as {made}"
         )
 
 

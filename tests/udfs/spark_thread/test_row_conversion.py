@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -202,6 +202,17 @@ def test_a_result_that_is_not_a_list_is_an_error_that_names_the_row(run: Any, re
         ResultTypeError,
         match=r"call returned \w+ for row \(1\), and with flatten=True a result is a list of outputs: return a list",
     ):
+        rows_of(run(call, [batch(1)], flatten=True))
+
+
+def test_an_async_iterator_is_an_error_that_says_how_to_make_a_list_of_it(run: Any) -> None:
+    async def pages(value: int) -> AsyncIterator[float]:
+        yield 1.0
+
+    async def call(value: int) -> Any:
+        return pages(value)
+
+    with pytest.raises(ResultTypeError, match=r"return a list, such as \[each async for each in \.\.\.\]$"):
         rows_of(run(call, [batch(1)], flatten=True))
 
 
