@@ -17,11 +17,11 @@ from ._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from ._plan.arguments import UDFArguments, for_session, make_settings
 from ._plan.schema import check_time_zone, parse_type
 from ._plan.session import active_session, default_time_zone, time_zone
-from ._plan.worker_python import needs_packages, use_the_drivers_python
+from ._plan.worker_python import use_the_drivers_python, with_package_check
 from ._pyspark_worker import for_column_udf
 from ._sent.column_types import extra_columns, plan_type
 from ._sent.settings import Settings
-from ._sent.signature import check_columns, signature_of
+from ._sent.signature import check_arity, signature_of
 from ._sent.zone import Zone
 from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf
@@ -88,7 +88,7 @@ class AsyncPandasUDF(Generic[F_co]):
         Raises:
             TypeError: No column is given, or the function takes another number of them.
         """
-        check_columns(self.__name__, signature_of(self.function), columns)
+        check_arity(self.__name__, signature_of(self.function), columns)
         udf = column_udf(self.func, self.returnType)
         column: Column = (udf if self.deterministic else udf.asNondeterministic())(*columns)
         return column
@@ -136,7 +136,7 @@ class AsyncPandasUDF(Generic[F_co]):
                 yield from run(batches)
 
         named.__name__ = named.__qualname__ = self.__name__
-        return needs_packages(for_column_udf(named, self.returnType))
+        return with_package_check(for_column_udf(named, self.returnType))
 
 
 @overload

@@ -18,7 +18,7 @@ from ._extras import needs_extra
 with needs_extra(__name__, "spark,progress"):
     from pyspark.sql import SparkSession
 
-    from ._plan.job_watch import Numbers, watch_on
+    from ._plan.job_watch import TaskCounts, watch_on
     from ._plan.session import active_session, described_jobs
 
 if TYPE_CHECKING:
@@ -64,17 +64,17 @@ def progress(
     watch = watch_on(session)
     display = display_on(console)
     started = time.monotonic()
-    numbers = Numbers()
+    numbers = TaskCounts()
     ended = threading.Event()
     prefix = f"{description}: " if description else ""
 
     def show() -> None:
         nonlocal numbers
         while not ended.wait(display.interval):
-            numbers = watch.look()
+            numbers = watch.counts()
             line = "  ".join([*numbers.tasks(), clock(time.monotonic() - started), *numbers.streams])
             display.show(prefix + line, numbers.done, numbers.total or None)
-        numbers = watch.look()
+        numbers = watch.counts()
 
     thread = threading.Thread(target=show, name="udfs-progress", daemon=True)
     thread.start()

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType
 from .._sent.carry_over import CarryOver
 from .._sent.packed_function import parameter_names
 from .._sent.settings import Enrichment, Flatten, Mode
-from .._sent.signature import check_columns, signature_of
+from .._sent.signature import check_arity, signature_of
 from .._spark_thread.conversion import RowConversion
 from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
 from .memo import as_memo, check_memo, enriched_with_memo
@@ -19,7 +19,7 @@ from .metrics import check_metrics, observed
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
 from .stateful_query import check_carry_over, enriched_with_carry_over
-from .worker_python import in_workers, use_the_drivers_python
+from .worker_python import for_map_in_arrow, use_the_drivers_python
 
 __all__ = ["enriched"]
 
@@ -66,7 +66,7 @@ def enriched(
         check_memo(memo, df, mode, on_error=settings.on_error, event_time=event_time, carry_over=carry_over)
     use_the_drivers_python(df.sparkSession)
     names = column_names("inputs", parameter_names(function) if inputs is None else inputs)
-    check_columns(settings.function.name, signature_of(function), names)
+    check_arity(settings.function.name, signature_of(function), names)
     added = new_columns(schema)
     plan = plan_rows(
         df,
@@ -97,7 +97,7 @@ def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | No
 
 def _row_task(enrichment: Enrichment) -> Any:
     """The function for `mapInArrow`."""
-    return in_workers(enrichment.settings.function.name, lambda batches: RowConversion(enrichment).run(batches))
+    return for_map_in_arrow(enrichment.settings.function.name, lambda batches: RowConversion(enrichment).run(batches))
 
 
 def _check_flatten(flatten: Any) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 from .._spark_version import check_reports_progress
 from .metrics import SUMS, observed_sums, summary
 
-__all__ = ["Numbers", "watch_on"]
+__all__ = ["TaskCounts", "watch_on"]
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class TaskCounts:
     """Counts of tasks at one moment.
 
     Attributes:
@@ -32,8 +32,8 @@ class Numbers:
     failed: int = 0
     streams: tuple[str, ...] = ()
 
-    def __add__(self, other: Numbers) -> Numbers:
-        return Numbers(
+    def __add__(self, other: TaskCounts) -> TaskCounts:
+        return TaskCounts(
             self.done + other.done,
             self.total + other.total,
             self.running + other.running,
@@ -64,10 +64,10 @@ class ClassicWatch:
         self._tracker = session.sparkContext.statusTracker()
         self._streams = _Streams(session)
         self._ended_jobs: set[int] = self._jobs()
-        self._ended = Numbers()  # the counts of the jobs that ended during the watch
-        self._last = Numbers()
+        self._ended = TaskCounts()  # the counts of the jobs that ended during the watch
+        self._last = TaskCounts()
 
-    def look(self) -> Numbers:
+    def counts(self) -> TaskCounts:
         """The current numbers, or the last ones if Spark does not respond."""
         with suppress(Exception):  # the session was stopped or the JVM has ended, which the user's own calls report
             self._last = self._now()
@@ -82,10 +82,10 @@ class ClassicWatch:
         grouped = {job for group in groups for job in self._tracker.getJobIdsForGroup(group)}
         return grouped | set(self._tracker.getActiveJobsIds())
 
-    def _now(self) -> Numbers:
+    def _now(self) -> TaskCounts:
         jobs = self._jobs()
         self._ended_jobs &= jobs
-        running = Numbers()
+        running = TaskCounts()
         for job in jobs - self._ended_jobs:
             info = self._tracker.getJobInfo(job)
             if info is None or info.status == "RUNNING":
@@ -95,20 +95,22 @@ class ClassicWatch:
                 self._ended_jobs.add(job)
         return replace(self._ended + running, streams=self._streams.lines())
 
-    def _numbers_of(self, info: Any, *, has_ended: bool = False) -> Numbers:
+    def _numbers_of(self, info: Any, *, has_ended: bool = False) -> TaskCounts:
         """The counts of a job, without stages that Spark skips, because their output exists already.
 
         Spark does not report which ones it skips. A stage reads the output of earlier ones, so one that has not begun
         when a later one has will not run.
         """
-        numbers, may_begin = Numbers(), not has_ended
+        numbers, may_begin = TaskCounts(), not has_ended
         for number in [] if info is None else sorted(info.stageIds, reverse=True):
             stage = self._tracker.getStageInfo(number)
             if stage is None:
                 continue
             has_begun = stage.numActiveTasks + stage.numCompletedTasks + stage.numFailedTasks > 0
             if has_begun or may_begin:
-                numbers += Numbers(stage.numCompletedTasks, stage.numTasks, stage.numActiveTasks, stage.numFailedTasks)
+                numbers += TaskCounts(
+                    stage.numCompletedTasks, stage.numTasks, stage.numActiveTasks, stage.numFailedTasks
+                )
             may_begin = may_begin and not has_begun
         return numbers
 
@@ -125,7 +127,7 @@ class RemoteWatch:
         self._running = 0
         session.registerProgressHandler(self._on_progress)
 
-    def look(self) -> Numbers:
+    def counts(self) -> TaskCounts:
         """The current numbers, or the last ones if Spark does not respond."""
         streams: tuple[str, ...] = ()
         with suppress(Exception):  # as in a classic session
@@ -133,7 +135,7 @@ class RemoteWatch:
         with self._lock:
             done = sum(done for done, _ in self._stages.values())
             total = sum(total for _, total in self._stages.values())
-            return Numbers(done, total, self._running, 0, streams)
+            return TaskCounts(done, total, self._running, 0, streams)
 
     def close(self) -> None:
         """Stop watching."""

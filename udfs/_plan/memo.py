@@ -31,7 +31,7 @@ from .._urls import without_user
 from .row_plan import BUCKET_COLUMN, PLACE_COLUMN, RowPlan
 from .schema import BY_BYTES
 from .session import task_slots
-from .worker_python import in_workers, use_the_drivers_python
+from .worker_python import for_map_in_arrow, use_the_drivers_python
 
 __all__ = [
     "Memo",
@@ -171,7 +171,7 @@ class Memo:
         types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
         reading = partial(read_answers, self.path, schema, self._freshness())
         buckets = spark.range(0, BUCKETS, 1, calling_partitions(spark))
-        found: DataFrame = buckets.mapInArrow(in_workers("read_memo", reading), types)
+        found: DataFrame = buckets.mapInArrow(for_map_in_arrow("read_memo", reading), types)
         return found
 
     def add(self, df: DataFrame) -> int:
@@ -218,7 +218,7 @@ class Memo:
         rows = df.select("inputs", "answer", "answered_at", _bucket(spread).alias(BUCKET_COLUMN))
         rows = rows.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
         adding = partial(add_answers, self.path, directory.schema, self.version, partitions)
-        counts = rows.mapInArrow(in_workers("add_to_memo", adding), "answers bigint").collect()
+        counts = rows.mapInArrow(for_map_in_arrow("add_to_memo", adding), "answers bigint").collect()
         merge(directory)
         return sum(row["answers"] for row in counts)
 
@@ -291,7 +291,7 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     if task.in_buckets:
         df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if mode != "unordered" else []))
     enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
-    run = in_workers(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
+    run = for_map_in_arrow(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
     enriched = df.mapInArrow(run, schema)
     if mode == "ordered":
         enriched = _in_partitions(enriched)

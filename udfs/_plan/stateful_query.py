@@ -16,7 +16,7 @@ from .._sent.carry_over import CarryOver
 from .._spark_thread.micro_batch import PAYLOAD, Buckets, CarryingProcessor, partitions_of_query, unpacked
 from .._spark_version import check_carries_over
 from .row_plan import HASH_COLUMN, RowPlan
-from .worker_python import in_workers
+from .worker_python import for_map_in_arrow
 
 __all__ = ["check_carry_over", "enriched_with_carry_over"]
 
@@ -91,8 +91,8 @@ def enriched_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
     if in_order:
         df = df.withColumn(HASH_COLUMN, F.hash(*plan.keys))
     stateful = (
-        df.mapInArrow(in_workers(f"{name}: pack", pack), SLICES)
+        df.mapInArrow(for_map_in_arrow(f"{name}: pack", pack), SLICES)
         .groupBy("bucket")
         .transformWithStateInPandas(processor, PAYLOAD, outputMode="append", timeMode="ProcessingTime")
     )
-    return stateful.mapInArrow(in_workers(f"{name}: unpack", unpack), plan.schema)
+    return stateful.mapInArrow(for_map_in_arrow(f"{name}: unpack", unpack), plan.schema)

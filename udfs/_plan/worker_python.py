@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .._tracebacks import traceback_as_note
 
-__all__ = ["in_workers", "needs_packages", "use_the_drivers_python"]
+__all__ = ["for_map_in_arrow", "use_the_drivers_python", "with_package_check"]
 
 _SPARKS_DEFAULT: Final = "python3"
 
@@ -35,7 +35,7 @@ def use_the_drivers_python(session: Any) -> None:
         context.pythonExec = sys.executable or _SPARKS_DEFAULT
 
 
-def needs_packages(function: F) -> F:
+def with_package_check(function: F) -> F:
     """Make a worker that lacks our packages raise a helpful error when it loads the function.
 
     Args:
@@ -46,7 +46,7 @@ def needs_packages(function: F) -> F:
     return function
 
 
-def in_workers(name: str, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
+def for_map_in_arrow(name: str, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
     """The function for `mapInArrow`, which Spark's plan shows under this name."""
 
     def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -54,7 +54,7 @@ def in_workers(name: str, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
             yield from run(batches)
 
     named.__name__ = named.__qualname__ = name
-    return needs_packages(named)
+    return with_package_check(named)
 
 
 class _Packages:

@@ -25,7 +25,7 @@ from .._plan.arguments import column_names, make_settings
 from .._plan.memo import Memo, as_memo, calling_partitions, claim, memo_task
 from .._plan.row_plan import BUCKET_COLUMN, RowPlan, plan_rows
 from .._plan.schema import new_columns
-from .._plan.worker_python import in_workers
+from .._plan.worker_python import for_map_in_arrow
 from .._sent.packed_function import pack, parameter_names
 from .._sent.row import Row
 from .._sent.settings import Enrichment
@@ -135,7 +135,7 @@ class JobRows:
         inputs = [F.col(plan.source.columns[position]) for position in plan.enrichment.inputs]
         bucket = F.pmod(F.hash(*inputs), F.lit(BUCKETS)).alias(BUCKET_COLUMN)
         sampled = plan.source.select("*", bucket).sample(fraction=share)
-        payloads = sampled.mapInArrow(in_workers("pack_batches", packed), "payload binary").collect()
+        payloads = sampled.mapInArrow(for_map_in_arrow("pack_batches", packed), "payload binary").collect()
         table = pa.Table.from_batches([from_payload(bytes(row["payload"])) for row in payloads])
         places = Random().sample(range(table.num_rows), min(number, table.num_rows))
         (batch,) = table.take(pa.array(places, pa.int64())).combine_chunks().to_batches()

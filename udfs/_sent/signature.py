@@ -9,7 +9,7 @@ from typing import Any
 
 from trio_asyncio_io.embedding import name_of
 
-__all__ = ["check_columns", "signature_of"]
+__all__ = ["check_arity", "signature_of"]
 
 WRAPPERS = "trio_asyncio_io."
 
@@ -59,7 +59,7 @@ def _check_partial(function: partial[Any], found: inspect.Signature) -> None:
         )
 
 
-def check_columns(name: str, signature: inspect.Signature | None, columns: Sequence[object]) -> None:
+def check_arity(name: str, signature: inspect.Signature | None, columns: Sequence[object]) -> None:
     """Check that a function can be called with a value of each of these columns.
 
     Args:

@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, MapType, StructType
 from .._sent.column_types import extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, Settings
-from .._sent.signature import check_columns
+from .._sent.signature import check_arity
 from .batches import InputBatches, slices
 from .bridge import enrich
 from .converters import only_field
@@ -79,7 +79,7 @@ class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):
         """The rows of one batch, which Spark passes as an array or, for several columns, a tuple of arrays."""
         columns = batch if isinstance(batch, tuple) else (batch,)
         settings = self.settings
-        check_columns(settings.function.name, self._signature, [column.type for column in columns])
+        check_arity(settings.function.name, self._signature, [column.type for column in columns])
         return rows_of(columns, next(self._numbers), settings.row_type, on_error=settings.on_error)
 
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:

@@ -17,7 +17,7 @@ from ._origin import Certificate, Verify, loaded
 from ._proxies import environment_proxies, proxy_mounts
 from ._transport import BoundedTransport, StackTransport
 
-__all__ = ["GivenCookies", "Pool", "check_options", "client", "completed_from", "jar_for"]
+__all__ = ["GivenCookies", "TransportOptions", "check_options", "client", "docstring_from", "jar_for"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,8 +104,8 @@ def client(
         ...         await self.http.aclose()
     """
     check_options(options, max_body_bytes)
-    pool = Pool(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
-    transport, mounted = pool.transports(httpx, StackTransport, transport, mounts, proxy)
+    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
+    transport, mounted = transport_options.transports(httpx, StackTransport, transport, mounts, proxy)
     limit = math.inf if max_body_bytes is None else max_body_bytes
     http = FastClient(
         transport=BoundedTransport(transport, limit),
@@ -120,7 +120,7 @@ def client(
     return http
 
 
-class Pool(NamedTuple):
+class TransportOptions(NamedTuple):
     """The options of a client that its transports take, of httpx or httpx2."""
 
     verify: Verify
@@ -164,7 +164,7 @@ def jar_for(cookies: Any) -> Any:
     return CookieJar(_StoresNothing()) if cookies is None or cookies is False else cookies
 
 
-def completed_from(source: Any) -> Callable[[F], F]:
+def docstring_from(source: Any) -> Callable[[F], F]:
     """Make a decorator that completes a docstring of httpx2 with what follows the first line of that of httpx."""
 
     def decorate(target: F) -> F:

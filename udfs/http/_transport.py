@@ -16,7 +16,7 @@ from ._pool import ConnectionPool
 from ._request import RequestWriter
 from ._response import BoundedResponse, ResponseBody
 
-__all__ = ["ANSWERED", "Around", "BoundedTransport", "StackTransport"]
+__all__ = ["ANSWERED", "BoundedTransport", "StackTransport", "Wrapping"]
 
 # The extension of a request with the response that has already arrived
 ANSWERED: Final = "udfs.http.answered"
@@ -100,7 +100,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         self.exchanger.close()
 
 
-class Around:
+class Wrapping:
     """Another transport, of httpx or httpx2, which is opened and closed with this one.
 
     Args:
@@ -124,7 +124,7 @@ class Around:
         await self._transport.aclose()
 
 
-class BoundedTransport(Around, httpx.AsyncBaseTransport):
+class BoundedTransport(Wrapping, httpx.AsyncBaseTransport):
     """Another transport, whose responses are read as `BoundedResponse` reads them.
 
     Args:

@@ -22,14 +22,14 @@ try:
 except ImportError as error:
     raise ImportError("udfs.http.httpx2 needs httpx2: in a clone, pip install '.[httpx2]'") from error
 
-from ._client import GivenCookies, Pool, check_options, completed_from, jar_for
+from ._client import GivenCookies, TransportOptions, check_options, docstring_from, jar_for
 from ._client import client as _httpx_client
 from ._decoding import received_limit, too_large_text
 from ._origin import Certificate, Verify, origin_of_url
 from ._request import RequestWriter
 from ._response import ResponseBody
-from ._transport import Around
 from ._transport import StackTransport as _HttpxTransport
+from ._transport import Wrapping
 
 __all__ = ["BodyTooLargeError", "HostRefusedError", "StackTransport", "client"]
 
@@ -38,7 +38,7 @@ P = ParamSpec("P")
 _TIMEOUT: Final = httpx2.Timeout(None, connect=30.0)
 
 
-@completed_from(_httpx_client)
+@docstring_from(_httpx_client)
 def client(
     *,
     verify: Verify = True,
@@ -58,8 +58,8 @@ def client(
 ) -> httpx2.AsyncClient:
     """Return an `httpx2.AsyncClient` on a `StackTransport`, with the options of `udfs.http.client`."""
     check_options(options, max_body_bytes)
-    pool = Pool(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
-    transport, mounted = pool.transports(httpx2, StackTransport, transport, mounts, proxy)
+    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
+    transport, mounted = transport_options.transports(httpx2, StackTransport, transport, mounts, proxy)
     if max_body_bytes is not None:
         transport = _BodyLimit(transport, max_body_bytes)
         mounted = {pattern: each and _BodyLimit(each, max_body_bytes) for pattern, each in mounted.items()}
@@ -80,7 +80,7 @@ def _with_parameters_of(
     return wraps(source)
 
 
-@completed_from(_HttpxTransport)
+@docstring_from(_HttpxTransport)
 class StackTransport(httpx2.AsyncBaseTransport):
     """`udfs.http.StackTransport` for httpx2."""
 
@@ -142,7 +142,7 @@ def _translated(error: httpx.RequestError, request: httpx2.Request) -> httpx2.Re
     return error_type(str(error), request=request)
 
 
-class _BodyLimit(Around, httpx2.AsyncBaseTransport):
+class _BodyLimit(Wrapping, httpx2.AsyncBaseTransport):
     """Limits the bodies of another transport's responses.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from udfs._plan.job_watch import Numbers, watch_on
+from udfs._plan.job_watch import TaskCounts, watch_on
 
 SEEN = {"rows": 3, "calls": 5, "retried": 2, "failed": 1, "timed_out": 0, "cached": 1, "seconds": 0.9, "slowest": 0.5}
 SUMMARY = "3 rows, 5 calls, 2 retried, 1 failed, 0 timed out, 1 from a cache, mean 300 ms, slowest 500 ms"
@@ -67,51 +67,51 @@ def session(tracker: Tracker) -> Any:
 
 def test_running_and_ended_tasks_are_counted_over_all_jobs(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
-    assert watch.look() == Numbers()
+    assert watch.counts() == TaskCounts()
     tracker.run(1, Stage(10, 8, 2, 3, 1), Stage(11, 4, 0, 0, 0))
-    assert watch.look() == Numbers(done=3, total=12, running=2, failed=1)
+    assert watch.counts() == TaskCounts(done=3, total=12, running=2, failed=1)
     tracker.run(1, Stage(10, 8, 0, 8, 1), Stage(11, 4, 0, 4, 0), status="SUCCEEDED")
     tracker.run(2, Stage(12, 5, 1, 0, 0), group="somebody's")
-    assert watch.look() == Numbers(done=12, total=17, running=1, failed=1)
-    assert watch.look() == Numbers(done=12, total=17, running=1, failed=1)
+    assert watch.counts() == TaskCounts(done=12, total=17, running=1, failed=1)
+    assert watch.counts() == TaskCounts(done=12, total=17, running=1, failed=1)
 
 
 def test_earlier_jobs_are_not_counted(tracker: Tracker, session: Any) -> None:
     tracker.run(1, Stage(10, 8, 0, 8, 0), status="SUCCEEDED")
     tracker.run(2, Stage(11, 8, 2, 3, 0))
     watch = watch_on(session)
-    assert watch.look() == Numbers()
+    assert watch.counts() == TaskCounts()
 
 
 def test_a_skipped_stage_is_not_counted(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 8, 0, 0, 0), Stage(11, 2, 0, 2, 0), status="SUCCEEDED")
-    assert watch.look() == Numbers(done=2, total=2)
+    assert watch.counts() == TaskCounts(done=2, total=2)
 
 
 def test_a_stage_that_a_later_one_does_not_wait_for_is_skipped(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 1, 0, 0, 0), Stage(11, 1, 0, 0, 0), Stage(12, 1, 1, 0, 0))
-    assert watch.look() == Numbers(done=0, total=1, running=1)
+    assert watch.counts() == TaskCounts(done=0, total=1, running=1)
     tracker.run(1, Stage(10, 1, 0, 0, 0), Stage(11, 1, 0, 0, 0), Stage(12, 1, 0, 1, 0), status="SUCCEEDED")
-    assert watch.look() == Numbers(done=1, total=1)
+    assert watch.counts() == TaskCounts(done=1, total=1)
 
 
 def test_jobs_that_the_tracker_has_forgotten_are_still_counted(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 8, 0, 8, 0), status="SUCCEEDED")
-    assert watch.look() == Numbers(done=8, total=8)
+    assert watch.counts() == TaskCounts(done=8, total=8)
     tracker.jobs.clear()
     tracker.stages.clear()
-    assert watch.look() == Numbers(done=8, total=8)
+    assert watch.counts() == TaskCounts(done=8, total=8)
 
 
 def test_a_stopped_session_has_its_last_numbers(tracker: Tracker, session: Any) -> None:
     watch = watch_on(session)
     tracker.run(1, Stage(10, 8, 2, 3, 0))
-    before = watch.look()
+    before = watch.counts()
     tracker.is_gone = True
-    assert watch.look() == before == Numbers(done=3, total=8, running=2)
+    assert watch.counts() == before == TaskCounts(done=3, total=8, running=2)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_the_last_micro_batch_of_a_stream_is_shown_after_its_end_too(
         SimpleNamespace(runId="b", name=None, lastProgress=None),
     ]
     tracker.run(1, Stage(10, 1, 0, 1, 0), group="a", status="SUCCEEDED")
-    assert watch.look() == Numbers(done=1, total=1, streams=(line,))
+    assert watch.counts() == TaskCounts(done=1, total=1, streams=(line,))
     session.streams.active = []
-    assert watch.look() == Numbers(done=1, total=1, streams=(line,))
+    assert watch.counts() == TaskCounts(done=1, total=1, streams=(line,))
 
 
 def test_a_remote_session_reports_progress_until_the_watch_is_closed() -> None:
@@ -148,13 +148,13 @@ def test_a_remote_session_reports_progress_until_the_watch_is_closed() -> None:
     stage = SimpleNamespace(stage_id=1, num_tasks=8, num_completed_tasks=3)
     handlers[0](stages=[stage], inflight_tasks=2, operation_id="a", done=False)
     handlers[0](stages=[stage], inflight_tasks=2, operation_id="b", done=False)
-    assert watch.look() == Numbers(done=6, total=16, running=2)
+    assert watch.counts() == TaskCounts(done=6, total=16, running=2)
     handlers[0](stages=None, inflight_tasks=0, operation_id="b", done=True)
-    assert watch.look() == Numbers(done=6, total=16)
+    assert watch.counts() == TaskCounts(done=6, total=16)
     watch.close()
     assert not handlers
 
 
 def test_before_the_first_task_there_are_none() -> None:
-    assert Numbers().tasks() == ["no tasks"]
-    assert Numbers(done=1, total=3, running=2).tasks() == ["1 of 3 tasks", "2 running"]
+    assert TaskCounts().tasks() == ["no tasks"]
+    assert TaskCounts(done=1, total=3, running=2).tasks() == ["1 of 3 tasks", "2 running"]

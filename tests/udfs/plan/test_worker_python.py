@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from udfs._plan.worker_python import needs_packages, use_the_drivers_python
+from udfs._plan.worker_python import use_the_drivers_python, with_package_check
 
 LOAD = """
 import pickle, sys
@@ -67,7 +67,7 @@ def sent(missing: str) -> subprocess.CompletedProcess[str]:
     def run(number: int) -> int:
         return number + 1
 
-    pickled = cloudpickle.dumps(needs_packages(run)).hex()
+    pickled = cloudpickle.dumps(with_package_check(run)).hex()
     code = LOAD.format(missing=missing, pickled=pickled)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
@@ -91,5 +91,5 @@ def test_the_function_is_returned_unchanged() -> None:
     def run(number: int) -> int:
         return number + 1
 
-    found: Any = needs_packages(run)
+    found: Any = with_package_check(run)
     assert found is run

@@ -13,7 +13,7 @@ from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import ResultFuture, from_callback, in_thread
 from trio_asyncio_io.policies import cached, hedged
-from udfs._sent.signature import check_columns, signature_of
+from udfs._sent.signature import check_arity, signature_of
 
 
 async def one(a: int) -> int:
@@ -98,7 +98,7 @@ def with_callback(a: int, result_future: ResultFuture[int]) -> None:
 def test_a_function_is_called_with_as_many_columns_as_it_takes(function: Any, numbers: set[int]) -> None:
     def is_accepted(number: int) -> bool:
         try:
-            check_columns("it", pickle.loads(pickle.dumps(signature_of(function))), "abc"[:number])
+            check_arity("it", pickle.loads(pickle.dumps(signature_of(function))), "abc"[:number])
         except TypeError:
             return False
         return True
@@ -136,5 +136,5 @@ def test_a_function_is_called_with_as_many_columns_as_it_takes(function: Any, nu
 )
 def test_another_number_of_columns_is_refused_with_advice(function: Any, columns: str, message: str) -> None:
     with pytest.raises(TypeError) as caught:
-        check_columns("it", signature_of(function), columns)
+        check_arity("it", signature_of(function), columns)
     assert str(caught.value) == message
