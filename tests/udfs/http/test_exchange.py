@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from tests.udfs.http.serving import Peer, serving
-from udfs.http import BodyTooLargeError, StackTransport
-from udfs.http._exchange import Exchanger, WholeResponse
+from udfs.http import BodyTooLargeError, StackTransport, client
+from udfs.http._exchange import Exchange, Exchanger, WholeResponse
 from udfs.http._origin import Origin
 from udfs.http._request import RequestWriter
 
@@ -104,3 +104,29 @@ async def test_a_body_that_is_not_valid_in_its_coding_is_an_error() -> None:
     ):
         with pytest.raises(httpx.DecodingError):
             await exchanged(exchanger, origin, get(), math.inf)
+
+
+async def test_a_plain_body_that_has_arrived_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = []
+    read = Exchange.read
+
+    async def counted(exchange: Exchange) -> bytes:
+        parts.append(await read(exchange))
+        return parts[-1]
+
+    monkeypatch.setattr(Exchange, "read", counted)
+    async with serving(sending(response(b"weather"))) as server, client() as http:
+        assert (await http.get(server.url)).content == b"weather"
+    assert parts == [b"weather"]
+
+
+async def test_an_exchange_that_is_released_cannot_be_read_and_may_be_released_again() -> None:
+    async with exchanging(response(b"weather")) as (exchanger, origin, peers):
+        exchange = await exchanger.begin(origin, get())
+        assert await exchange.read() == b"weather"
+        exchange.release()
+        exchange.release()
+        with pytest.raises(httpx.StreamClosed):
+            await exchange.read()
+        await exchanged(exchanger, origin, get(), math.inf)
+        assert [peer.paths for peer in peers] == [["/a", "/a"]]
