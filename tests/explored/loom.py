@@ -32,6 +32,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
@@ -330,16 +331,26 @@ class Walk:
         # By id: an object that was written before, and its number. The object stays alive, so no other one gets its id
         self._seen: dict[int, tuple[int, object]] = {}
 
-    def add(self, *values: object) -> None:
+    def add(self, *values: Any) -> None:
         """Write these, and all that they refer to."""
+        seen, written = self._seen, self.written
         for value in values:
-            self._add(value)
+            kind = type(value)
+            if kind in _PLAIN:
+                written.append(value)
+            elif kind is trio.lowlevel.Task:
+                written.append(("task", self._numbers.get(value)))
+            elif id(value) in seen:
+                written.append(("seen", seen[id(value)][0]))
+            elif kind.__name__ in self._ignored:
+                written.append(kind.__name__)
+            else:
+                seen[id(value)] = len(seen), value
+                self._add_parts(value, kind)
 
     def task(self, task: trio.lowlevel.Task, *, is_ready: bool) -> None:
         """Write where a task is, what the package's frames hold there, and what the task will be sent."""
-        self.add(task.name, is_ready)
-        if is_ready:
-            self.add(task._next_send)
+        self.add(task.name, is_ready, task._next_send if is_ready else None)
         coroutine: Any = task.coro
         while coroutine is not None:
             frame = getattr(coroutine, "cr_frame", None)
@@ -347,40 +358,28 @@ class Walk:
                 self.add(frame.f_lasti)
                 if "trio_asyncio_io" in frame.f_code.co_filename:
                     # Not `f_locals`: the frame would keep that dict
-                    self.add(*(each for each in gc.get_referents(coroutine) if _is_state(each)))
+                    self.add(*(each for each in gc.get_referents(coroutine) if _is_state(type(each))))
             coroutine = getattr(coroutine, "cr_await", None)
 
-    def _add(self, value: Any) -> None:
-        kind = type(value)
-        if value is None or kind in _PLAIN:
-            self.written.append(value)
-        elif kind is trio.lowlevel.Task:
-            self.written.append(("task", self._numbers.get(value)))
-        elif id(value) in self._seen:
-            self.written.append(("seen", self._seen[id(value)][0]))
-        elif kind.__name__ in self._ignored:
-            self.written.append(kind.__name__)
-        else:
-            self._seen[id(value)] = len(self._seen), value
-            self._add_parts(value, kind)
-
     def _add_parts(self, value: Any, kind: type) -> None:
-        if isinstance(value, tuple | list | deque):
+        if issubclass(kind, _SEQUENCES):
             self.add(len(value), *value)
-        elif isinstance(value, dict):
-            self.add(len(value), *(each for item in value.items() for each in item))
-        elif isinstance(value, set | frozenset):
+        elif issubclass(kind, dict):
+            self.add(len(value), *value, *value.values())
+        elif issubclass(kind, _SETS):
             self.add(len(value), *sorted(value, key=self._place))
-        elif isinstance(value, trio.CancelScope):
+        elif kind is trio.CancelScope:
             self.add(value.deadline, value.cancel_called)
-        elif isinstance(value, trio.Nursery):
+        elif kind is trio.Nursery:
             self.add(value.cancel_scope)
         else:
             self.written.append(kind.__name__)
             if _has_state(kind):
-                is_done = getattr(value, "results", None) is not None
-                for name in _fields(kind, value):
-                    if not (name in self._ignored or (is_done and name in _ACCOUNT)):
+                ignored = self._ignored
+                if getattr(value, "results", None) is not None:
+                    ignored = ignored | _ACCOUNT
+                for name in (*getattr(value, "__dict__", ()), *_slots_of(kind)):
+                    if name not in ignored:
                         self.add(name, getattr(value, name, None))
 
     def _place(self, value: Any) -> int:
@@ -390,10 +389,12 @@ class Walk:
 
 
 _ACCOUNT = frozenset({"since", "attempts"})  # of a record that has its results
-_PLAIN = frozenset({bool, int, float, str, bytes})
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_SEQUENCES, _SETS = (tuple, list, deque), (set, frozenset)
 _TRIO = frozenset({"ParkingLot", "MemoryReceiveChannel", "MemorySendChannel", "MemoryChannelState", "StrictFIFOLock"})
 
 
+@cache
 def _has_state(kind: type) -> bool:
     """Whether the fields of such an object are written: it is one of the package's, or a channel, lock or outcome."""
     module = kind.__module__
@@ -404,15 +405,16 @@ def _has_state(kind: type) -> bool:
     )
 
 
-def _is_state(value: object) -> bool:
-    return value is None or type(value) in {bool, list} or _has_state(type(value))
+@cache
+def _is_state(kind: type) -> bool:
+    return kind in {type(None), bool, list} or _has_state(kind)
 
 
-def _fields(kind: type, value: object) -> Iterator[str]:
-    yield from getattr(value, "__dict__", ())
-    for each in kind.__mro__:
-        slots = each.__dict__.get("__slots__", ())
-        yield from (name for name in ((slots,) if isinstance(slots, str) else slots) if not name.startswith("__"))
+@cache
+def _slots_of(kind: type) -> tuple[str, ...]:
+    slots = (each.__dict__.get("__slots__", ()) for each in kind.__mro__)
+    names = (name for each in slots for name in ((each,) if isinstance(each, str) else each))
+    return tuple(name for name in names if not name.startswith("__"))
 
 
 @dataclass
