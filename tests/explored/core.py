@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import repeat
 from math import inf
 from typing import Any
 
 from tests.explored.loom import Exploration, Violation, Walk
-from tests.explored.world import IGNORED, key_of, name_of
-from trio_asyncio_io import Snapshot, StreamRecord, Watermark
+from tests.explored.surroundings import Outputs, Surroundings, key_of, name_of, named
+from tests.explored.world import IGNORED
+from trio_asyncio_io import Snapshot
 from trio_asyncio_io._core.admission import GateLine, SharedGate
 from trio_asyncio_io._core.gate import CANCELLED, OK, Gate, RefusedError
 from trio_asyncio_io._core.groups import Grouping, half_of
@@ -35,52 +37,36 @@ Step = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoreSetting:
+class CoreSetting(Surroundings):
     """What is in a core, and what is free in it.
 
     Attributes:
-        records, walls, mode, capacity, buffer, timeout, retries, fails, flatten, group, group_split: As of `Setting`.
-        has_dead_letters: Whether records that fail become dead letters. Otherwise they are skipped.
-        gate: "one" for all calls, or one "per key".
-        closings: How often it may close. It may open again at any moment.
+        gate: It may close, and open again, at any moment.
         refuses: Whether it may refuse calls for a while.
+        has_dead_letters: Whether records that fail become dead letters. Otherwise they are skipped.
         stops, restores: How often the operator may be stopped, with its calls cancelled, and restored; and how often a
             snapshot may be taken between two steps and restored.
         is_urgent: Whether time passes only when nothing else can happen, and what may be emitted leaves at once.
             Otherwise, the event loop may be blocked, and the emitter late.
     """
 
-    records: int = 2
-    walls: tuple[int, ...] = ()
-    mode: Any = "ordered"
-    capacity: int = 2
-    buffer: int = 3
-    timeout: float = inf
-    retries: int = 0
-    fails: bool = False
-    flatten: tuple[int, ...] | None = None
-    group: int = 0
-    group_split: bool = False
     has_dead_letters: bool = False
-    gate: str = ""
-    closings: int = 1
-    refuses: bool = False
     stops: int = 0
     restores: int = 0
     is_urgent: bool = False
 
-    def __str__(self) -> str:
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        defaults = {each.name: each.default for each in fields(self)}
-        return ", ".join(f"{name}={value!r}" for name, value in given.items() if value != defaults[name])
 
-    def source(self) -> list[Any]:
-        found: list[Any] = []
-        for value in range(self.records):
-            found.append(StreamRecord(value, value))
-            if value in self.walls:
-                found.append(Watermark(value))
-        return found
+@cache
+def _options(setting: CoreSetting) -> Options:
+    return Options(
+        setting.timeout,
+        mode=setting.mode,
+        capacity=setting.capacity,
+        buffer=setting.buffer,
+        key=key_of if setting.mode == "keyed" else None,
+        on_error="dead_letter" if setting.has_dead_letters else "skip",
+        group=setting.group or None,
+    )
 
 
 class Core:
@@ -88,8 +74,8 @@ class Core:
 
     def __init__(self, setting: CoreSetting) -> None:
         self.setting = setting
-        self._source = setting.source()
-        self._got: list[tuple[Any, ...]] = []
+        self._source = setting.elements()
+        self._outputs = Outputs(setting)
         self._dead: list[int] = []
         self._done: set[int] = set()
         self._failed: set[int] = set()
@@ -99,17 +85,8 @@ class Core:
         self._begin(None)
 
     def _begin(self, restored: Snapshot | None) -> None:
-        setting = self.setting
-        options = Options(
-            setting.timeout,
-            mode=setting.mode,
-            capacity=setting.capacity,
-            buffer=setting.buffer,
-            key=key_of if setting.mode == "keyed" else None,
-            restore=restored,
-            on_error="dead_letter" if setting.has_dead_letters else "skip",
-            group=setting.group or None,
-        )
+        setting, options = self.setting, _options(self.setting)
+        options = options if restored is None else replace(options, restore=restored)
         self._ledger = ledger_for(options, options.key)
         self._gates = Gates(self) if setting.gate else None
         self.scheduler = Scheduler(
@@ -222,7 +199,10 @@ class Core:
         self._call(self._ledger.start(self._now))
 
     def _receive(self) -> None:
-        self._check_output(name_of(self._ledger.receive()))
+        name = name_of(self._ledger.receive())
+        if name[0] != "watermark" and name[0] not in self._done:
+            raise Violation(f"{named(name)} is received, and its call has not returned")
+        self._outputs.receive(name)
 
     def _poll(self) -> None:
         polled = self._ledger.poll(self._now, self._ledger.bound)
@@ -289,12 +269,7 @@ class Core:
             each.attempts += 1
         running = [entry.value for other in self._running for entry in other.records]
         for entry in call.records:
-            if entry.value in self._done:
-                raise Violation(f"{entry.value} has its result, and is called again")
-            if entry.value in running:
-                raise Violation(f"two calls of {entry.value} run at once")
-            if self.setting.mode == "keyed" and key_of(entry.value) in map(key_of, running):
-                raise Violation(f"two calls of the key of {entry.value} run at once")
+            self.setting.check_call(entry.value, running, self._done)
             if now >= entry.since + self.setting.timeout or self._due.pop(entry.value, now) > now:
                 raise Violation(f"an attempt of {entry.value} begins at its deadline, or in its backoff")
             self._began[entry.sequence] = now
@@ -402,38 +377,6 @@ class Core:
                 found.append(entry.value)
         return found
 
-    def _check_output(self, name: tuple[Any, ...]) -> None:
-        places = self._places()
-        if name in self._got:
-            raise Violation(f"{name} is received twice")
-        if name[0] != "watermark" and name[0] not in self._done:
-            raise Violation(f"{name} is received, and its call has not returned")
-        for each in self._got:
-            segment, place = places[name]
-            if places[each][0] > segment:
-                raise Violation(f"{name} has crossed a watermark")
-            if self._are_ordered(name, each) and places[each][1] > place:
-                raise Violation(f"{name} is received after {each}")
-        self._got.append(name)
-
-    def _are_ordered(self, name: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-        if self.setting.mode == "keyed" and "watermark" not in {name[0], other[0]}:
-            return key_of(name[0]) == key_of(other[0])
-        return self.setting.mode == "ordered"
-
-    def _places(self) -> dict[tuple[Any, ...], tuple[int, int]]:
-        """By output, the number of its segment, and its place in the input."""
-        found: dict[tuple[Any, ...], tuple[int, int]] = {}
-        segment = 0
-        for element in self._source:
-            if isinstance(element, Watermark):
-                found[name_of(element)] = segment + 1, len(found)
-                segment += 2
-            else:
-                for part in range(1 if self.setting.flatten is None else self.setting.flatten[element.value]):
-                    found[element.value, part] = segment, len(found)
-        return found
-
     def _receive_dead_letter(self) -> None:
         entry = self._unread.popleft()
         if entry.value in self._dead:
@@ -446,10 +389,7 @@ class Core:
         if self._gates is not None and not all(gate.is_open and not gate.refuses for _, gate in self._gates.by_key()):
             return
         ledger = self._ledger
-        for name in self._places():
-            if name in self._got or (name[0] in self._failed and name[0] not in self._done):
-                continue
-            raise Violation(f"{name} is lost")
+        self._outputs.check_end((self._failed - self._done).__contains__)
         if self.setting.has_dead_letters and self._failed - self._done - set(self._dead):
             raise Violation("a record that has failed has no dead letter")
         if not ledger.is_drained() or ledger.buffered or ledger.counters.running or ledger.counters.at_gate:
@@ -465,7 +405,8 @@ class Core:
         walk, flow = Walk(IGNORED | ignored, {}), ledger.flow
         walk.add(ledger, self.scheduler, flow.backoffs, flow.spent, flow.at_keys, flow.room.is_on, flow.input_end)
         walk.add(ledger.counters.running, ledger.counters.at_gate, list(self._running), self._unread)
-        walk.add(sorted(self._got, key=str), self._got[-1:], self._dead, sorted(self._done), sorted(self._failed))
+        got = self._outputs.got
+        walk.add(sorted(got, key=str), got[-1:], self._dead, sorted(self._done), sorted(self._failed))
         ran = {sequence: seconds for sequence, seconds in self._ran.items() if sequence in ledger.flow.backoffs}
         walk.add(self._taken, self._now, ran, self._began, self._due)
         walk.add(self._closings, self._may_refuse, self._stops, self._restores)
@@ -572,7 +513,7 @@ def explore_core(
             if not has_moved:
                 core = _replayed(setting, path)
                 core.check_end()
-                found.ends.add((tuple(core._got), tuple(core._dead), frozenset(core._failed)))
+                found.ends.add((tuple(core._outputs.got), tuple(core._dead), frozenset(core._failed)))
         except Exception as violation:  # noqa: BLE001 - a broken core may raise anything
             found.violation = f"{type(violation).__name__}: {violation}"
             found.trace = [_sentence(each) for each in (*path, *([step] if step else []))]

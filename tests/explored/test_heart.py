@@ -43,7 +43,7 @@ class ObservedWorld(OperatorWorld):
 
     def _see(self) -> None:
         calls = tuple(sorted(map(tuple, self._calls.values())))
-        self._histories.setdefault(tuple(self._acts), set()).add((tuple(self.got), calls))
+        self._histories.setdefault(tuple(self._acts), set()).add((tuple(self.outputs.got), calls))
 
     async def main(self) -> None:
         await super().main()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ import outcome
 import trio
 
 from tests.explored.loom import LAST, UNBOUNDED, Event, Loom, Violation, Walk
+from tests.explored.surroundings import Outputs, Surroundings, key_of, name_of, named
 from trio_asyncio_io import (
     AsyncWaitOperator,
     DeadLetter,
@@ -31,7 +32,7 @@ from trio_asyncio_io import (
 )
 from trio_asyncio_io.gates import Gate, PerKey, RefusedError
 
-__all__ = ["IGNORED", "OperatorWorld", "Setting", "key_of"]
+__all__ = ["IGNORED", "OperatorWorld", "Setting"]
 
 BACKOFF = 1.0
 CALL, UNWIND, HANDLER, READ, READ_DEAD, FEED, PUT = "call", "unwind", "handler", "read", "read dead", "feed", "put"
@@ -47,22 +48,12 @@ IGNORED = frozenset(
 variable: ContextVar[int | None] = ContextVar("variable", default=None)
 
 
-def key_of(value: int) -> int:
-    return value % 2
-
-
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(Surroundings):
     """What is in a world, and what is free in it.
 
     Attributes:
-        records: Their number. Their values are 0, 1, ...
-        walls: The records that a watermark follows.
-        flatten: By record, the number of its outputs.
-        fails: Whether the last attempt of a record may raise, too.
-        gate: "one" for all calls, or one "per key". It may close after an end of a call: for a second, or until another
-            call ends.
-        closings: How often.
+        gate: It may close after an end of a call: for a second, or until another call ends.
         refuses: Whether the gate may refuse one call.
         source: A "list", a source whose elements arrive "slowly", or a task that calls "put".
         is_slow: Whether a consumer may take its time after each output.
@@ -75,21 +66,8 @@ class Setting:
         bound: See `explore`.
     """
 
-    records: int = 2
-    walls: tuple[int, ...] = ()
-    mode: Any = "ordered"
-    capacity: int = 2
     buffer: int = 2
-    timeout: float = inf
-    retries: int = 0
-    fails: bool = False
     on_error: str = "skip"
-    flatten: tuple[int, ...] | None = None
-    group: int = 0
-    group_split: bool = False
-    gate: str = ""
-    closings: int = 1
-    refuses: bool = False
     source: str = "list"
     consumers: int = 1
     is_slow: bool = False
@@ -104,46 +82,12 @@ class Setting:
     is_accounted: bool = False
     bound: int = UNBOUNDED
 
-    def __str__(self) -> str:
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        defaults = {each.name: each.default for each in fields(self)}
-        return ", ".join(f"{name}={value!r}" for name, value in given.items() if value != defaults[name])
-
-    def elements(self) -> list[Any]:
-        """The elements of the source. With watermarks, records have their values as timestamps."""
-        found: list[Any] = []
-        for value in range(self.records):
-            found.append(StreamRecord(value, value) if self.walls else value)
-            if value in self.walls:
-                found.append(Watermark(value))
-        return found
-
-    def outputs(self) -> list[tuple[tuple[Any, ...], int]]:
-        """All outputs in input order, if no record fails: (name, number of the segment)."""
-        found, segment = [], 0
-        for element in self.elements():
-            if isinstance(element, Watermark):
-                found.append((name_of(element), segment + 1))
-                segment += 2
-                continue
-            value = element.value if self.walls else element
-            found += [((value, part), segment) for part in range(1 if self.flatten is None else self.flatten[value])]
-        return found
-
-
-def name_of(output: Any) -> tuple[Any, ...]:
-    """(record, number of the output), or ("watermark", timestamp)."""
-    if isinstance(output, Watermark):
-        return "watermark", output.timestamp
-    result: tuple[int, int] = output.value if isinstance(output, StreamRecord) else output
-    return result
-
 
 class OperatorWorld:
     """The world of one run.
 
     Attributes:
-        got: The names of the outputs that were received.
+        outputs: Those that were received.
         dead: The records whose dead letters were received.
     """
 
@@ -153,10 +97,8 @@ class OperatorWorld:
         self.setting = setting
         self.is_eager, self.is_crowded = setting.is_eager, setting.is_crowded
         self.subjects: list[Any] = []
-        self.got: list[tuple[Any, ...]] = []
         self.dead: list[int] = []
         self._loom = loom
-        self._outputs = setting.outputs()
         self._rest = deque(setting.elements())
         self._parked: dict[tuple[Any, ...], trio.lowlevel.Task] = {}
         self._may = {name for name in ("cancel", "interrupt", "stop_after", "close_after") if getattr(setting, name)}
@@ -166,6 +108,7 @@ class OperatorWorld:
         self._is_ending = False  # its body is over
         self._is_first = True  # no operator was restored yet
         self._has_left = False  # the consumer
+        self.outputs = Outputs(setting)
         self._calls: dict[int, list[int]] = {}  # by their first record, those that run
         self._handlers: set[int] = set()
         self._tries: dict[int, int] = {}
@@ -234,7 +177,7 @@ class OperatorWorld:
             walk.add(flow.backoffs, flow.spent, flow.at_keys, flow.room.is_on, flow.input_end, counters.running)
         walk.add(sorted(map(str, self._parked)), sorted(self._may), self._is_inside, self._is_first, self._has_left)
         walk.add(
-            self.got,
+            self.outputs.got,
             self.dead,
             list(self._calls.values()),
             self._handlers,
@@ -249,7 +192,7 @@ class OperatorWorld:
         walk.add([gate.state() for gate in self._gates()])
 
     def end(self) -> object:
-        return tuple(self.got), tuple(self.dead), tuple(sorted(self._tries.items())), len(self.subjects)
+        return tuple(self.outputs.got), tuple(self.dead), tuple(sorted(self._tries.items())), len(self.subjects)
 
     # The function, and what else is the user's
 
@@ -416,13 +359,12 @@ class OperatorWorld:
     async def _consume(self, number: int) -> None:
         async for output in self._operator.output:
             name = name_of(output)
-            self._check_output(name)
-            self.got.append(name)
-            self._loom.say(f"{_named(name)} is received")
-            if "close_after" in self._may and len(self.got) == self.setting.close_after:
+            self.outputs.receive(name)
+            self._loom.say(f"{named(name)} is received")
+            if "close_after" in self._may and len(self.outputs.got) == self.setting.close_after:
                 await self._close()
                 return
-            if "stop_after" in self._may and len(self.got) == self.setting.stop_after:
+            if "stop_after" in self._may and len(self.outputs.got) == self.setting.stop_after:
                 self._may.discard("stop_after")
                 self._has_left = True
                 return
@@ -454,12 +396,7 @@ class OperatorWorld:
     def _check_call(self, values: list[int]) -> None:
         setting, running = self.setting, [each for call in self._calls.values() for each in call]
         for value in values:
-            if value in self._done:
-                raise Violation(f"{value} has its result, and is called again")
-            if value in running:
-                raise Violation(f"two calls of {value} run at once")
-            if setting.mode == "keyed" and any(key_of(each) == key_of(value) for each in running):
-                raise Violation(f"two calls of the key of {value} run at once")
+            setting.check_call(value, running, self._done)
             if self._due.get(value, 0.0) > self._loom.now:
                 raise Violation(f"the retry of {value} begins before the end of its backoff")
         self._check_start(values)
@@ -486,8 +423,8 @@ class OperatorWorld:
         setting = self.setting
         if value in self._tries or not self._is_first or setting.refuses or setting.gate == "per key":
             return False
-        same_key = range(key_of(value), value, 2) if setting.mode == "keyed" else ()
-        return all(each in self._done for each in same_key)
+        same_key = [each for each in range(value) if key_of(each) == key_of(value)]
+        return setting.mode != "keyed" or all(each in self._done for each in same_key)
 
     def _check_cancelled(self, values: list[int]) -> None:
         """A call is cancelled at its deadline, or because the block ends."""
@@ -555,30 +492,10 @@ class OperatorWorld:
     def now(self) -> float:
         return self._loom.now
 
-    # What is promised: outputs
-
-    def _check_output(self, name: tuple[Any, ...]) -> None:
-        mode, places = self.setting.mode, dict(self._outputs)
-        if name in self.got:
-            raise Violation(f"{_named(name)} is received twice")
-        if name not in places:
-            raise Violation(f"{_named(name)} is received, which nobody has sent")
-        if any(places[each] > places[name] for each in self.got):
-            raise Violation(f"{_named(name)} has crossed a watermark")
-        order = list(places)
-        later = [each for each in self.got if order.index(each) > order.index(name)]
-        if mode == "keyed":
-            later = [each for each in later if each[0] != "watermark" and name[0] != "watermark"]
-            later = [each for each in later if key_of(each[0]) == key_of(name[0])]
-        if later and mode != "unordered":
-            raise Violation(f"{_named(name)} is received after {_named(later[0])}")
+    # What is promised: at the end
 
     def _check_end(self) -> None:
-        for name in dict(self._outputs):
-            value = name[1] if name[0] == "watermark" else name[0]
-            if name in self.got or (name[0] != "watermark" and self._is_excused(value)):
-                continue
-            raise Violation(f"{_named(name)} is lost")
+        self.outputs.check_end(self._is_excused)
         for value, tries in self._tries.items():
             if tries > (1 + self.setting.retries) * len(self.subjects) * (1 + 2 * self.setting.group_split):
                 raise Violation(f"{value} was called {tries} times")
@@ -618,8 +535,8 @@ class OperatorWorld:
         ends = statistics.completed + statistics.failed + statistics.timed_out
         if ends != setting.records:
             raise Violation(f"{ends} ends are counted, and there were {setting.records} records")
-        if statistics.emitted != sum(name[0] != "watermark" for name in self.got):
-            raise Violation(f"{statistics.emitted} outputs are counted, and {len(self.got)} were received")
+        if statistics.emitted != sum(name[0] != "watermark" for name in self.outputs.got):
+            raise Violation(f"{statistics.emitted} outputs are counted, and {len(self.outputs.got)} were received")
         retried = sum(self._tries.values()) - len(self._tries)
         if statistics.retried != retried:
             raise Violation(f"{statistics.retried} retries are counted, and there were {retried}")
@@ -808,9 +725,3 @@ def _names_in(snapshot: Snapshot) -> str:
 
 def _list(values: list[Any]) -> str:
     return " and ".join(map(str, values))
-
-
-def _named(name: tuple[Any, ...]) -> str:
-    if name[0] == "watermark":
-        return f"the watermark {name[1]}"
-    return f"output {name[1] + 1} of {name[0]}" if name[1] else f"the result of {name[0]}"
