@@ -118,7 +118,9 @@ class OperatorWorld:
         self._done: set[int] = set()
         self._failed: set[int] = set()
         self._gate = Bit(self)
-        self._sums = Totals()
+        self._ends: list[float] = []  # of calls, since the last record has started
+        self._supplied_at = inf  # since then, a slot is free for which no record is left
+        self._sums = {0.0: Totals()}  # by instant
 
     # What is the world's
 
@@ -205,6 +207,8 @@ class OperatorWorld:
             self._began[each] = self._loom.now
             self._due.pop(each, None)
         attempt = self._tries[first]
+        if attempt == 1:
+            self._ends.clear()
         self._calls[first] = values
         self._loom.say(f"the call of {_list(values)} begins")
         try:
@@ -217,6 +221,7 @@ class OperatorWorld:
             raise
         finally:
             del self._calls[first]
+            self._ends.append(self._loom.now)
             for each in values:
                 self._spent[each] = self._spent.get(each, 0.0) + self._loom.now - self._began.pop(each)
         if how == "error":
@@ -550,25 +555,30 @@ class OperatorWorld:
 
     def _account(self, seconds: float) -> None:
         """Count the seconds that pass now, by brute force."""
-        view, sums = View(self), self._sums
-        self._sums = sums + Totals(consumer=seconds * bool(view.leaving))
-        if not sums.supply:
-            is_gated = bool(view.free and view.startable and not view.is_open)
-            waits_for_retries = bool(view.free and view.new and view.must_retry_first)
-            lacks = bool(view.free and not view.new and not is_gated)
-            if lacks and not view.is_held and not self._rest:  # free slots are normal from here on
-                self._sums += Totals(supply=1.0)
-                return
-            self._sums += Totals(
-                busy=seconds * view.used,
-                gated=seconds * is_gated,
-                retries=seconds * waits_for_retries,
-                full=seconds * (lacks and view.is_held),
-            )
+        view, now = View(self), self._loom.now
+        is_gated = bool(view.free and view.startable and not view.is_open)
+        waits_for_retries = bool(view.free and view.new and view.must_retry_first)
+        lacks = bool(view.free and not view.new and not is_gated)
+        if lacks and not view.is_held and not self._rest:
+            self._supplied_at = min(self._supplied_at, now)
+        self._sums[now + seconds] = self._sums[now] + Totals(
+            consumer=seconds * bool(view.leaving),
+            busy=seconds * view.used,
+            gated=seconds * is_gated,
+            retries=seconds * waits_for_retries,
+            full=seconds * (lacks and view.is_held),
+        )
 
     def _check_account(self, totals: Totals) -> None:
+        """All but the wait for the consumer is counted until the supply has ended."""
+        now = self._loom.now
+        first = min(self._supplied_at, now)
+        last = min((each for each in self._ends if each >= first), default=now)
+        if not first <= totals.supply <= last:
+            raise Violation(f"totals().supply is {totals.supply:g} s, and it ended between {first:g} and {last:g} s")
         for name in ("busy", "consumer", "gated", "retries", "full"):
-            counted, summed = getattr(totals, name), getattr(self._sums, name)
+            counted = getattr(totals, name)
+            summed = getattr(self._sums[now if name == "consumer" else totals.supply], name)
             if abs(counted - summed) > 1e-9:
                 raise Violation(f"totals().{name} is {counted:g} s, and it was {summed:g} s")
 

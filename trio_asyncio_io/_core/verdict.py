@@ -40,7 +40,8 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
         buffer: Upper limit of records that an operator holds.
         group: Upper limit of records in a call. 0: without the option `group`.
         seconds: The length of the runs so far.
-        supply: The part of `seconds` up to the moment when the input had ended and all records had started.
+        supply: The part of `seconds` up to the moment when the input had ended, all records had started, and a worker
+            looked for another one: at the latest when the next call ended.
         busy: The time for which invocations held a slot.
         source: The time in which a slot was free, the buffer had room, the input had not ended, and no record waited.
             A record that waits for its group, or for its retry, does not count.
