@@ -514,7 +514,7 @@ def explore_core(
                 core = _replayed(setting, path)
                 core.check_end()
                 found.ends.add((tuple(core._outputs.got), tuple(core._dead), frozenset(core._failed)))
-        except Exception as violation:  # noqa: BLE001 - a broken core may raise anything
+        except (Violation, Exception) as violation:  # noqa: BLE001 - a broken core may raise anything
             found.violation = f"{type(violation).__name__}: {violation}"
             found.trace = [_sentence(each) for each in (*path, *([step] if step else []))]
             break

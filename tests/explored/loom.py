@@ -56,8 +56,8 @@ UNBOUNDED = 1_000
 _unfinished: list[Any] = []  # the tasks of runs that were stopped by a violation: they cannot be unwound
 
 
-class Violation(AssertionError):  # noqa: N818 - the word of the field
-    """The program did something that it must not do."""
+class Violation(BaseException):
+    """The program did something that it must not do. No program takes this for an error of its user."""
 
 
 class Event(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -57,6 +58,17 @@ class Waiting(Counter):
         await trio.sleep_forever()
 
 
+class Careless(Counter):
+    """A program that takes each error for one of its user."""
+
+    async def main(self) -> None:
+        with suppress(Exception):  # as an operator with `on_error="skip"`
+            self._call()
+
+    def _call(self) -> None:
+        raise Violation("two calls run at once")
+
+
 class Kept(Counter):
     """A program whose object stays in memory."""
 
@@ -80,6 +92,10 @@ def test_a_race_is_found_with_the_shortest_trace() -> None:
 
 def test_a_deadlock_is_found() -> None:
     assert explore(Waiting).violation == "Violation: all tasks wait, and nothing can happen: a deadlock"
+
+
+def test_a_program_that_catches_errors_does_not_hide_a_violation() -> None:
+    assert explore(Careless).violation == "Violation: two calls run at once"
 
 
 def test_an_object_that_stays_in_memory_is_found() -> None:
