@@ -35,22 +35,23 @@ SMALL: Table = [
     (1673, 719, CoreSetting(retries=1, gate="one", is_urgent=True)),
     (1701, 585, CoreSetting(records=3, mode="unordered", capacity=1, gate="one")),
     (3869, 1149, CoreSetting(gate="one", refuses=True)),
-    (6972, 1964, CoreSetting(records=3, mode="unordered", gate="per key")),
+    (964, 287, CoreSetting(mode="unordered", gate="per key")),
     (2509, 777, CoreSetting(gate="one", stops=1)),
-    (3520, 1043, CoreSetting(mode="unordered", gate="per key", stops=1)),
     (909, 412, CoreSetting(records=3, capacity=1, group=2)),
-    (4075, 2369, CoreSetting(records=3, capacity=1, fails=True, group=2, group_split=True, is_urgent=True)),
     (1477, 809, CoreSetting(mode="unordered", timeout=3.0, retries=1, group=2, is_urgent=True)),
     (2576, 1203, CoreSetting(mode="unordered", fails=True, group=2, group_split=True, gate="one", is_urgent=True)),
 ]
 LONGER: Table = [
     (5907, 3279, CoreSetting(timeout=2.0, retries=1)),
+    (6972, 1964, CoreSetting(records=3, mode="unordered", gate="per key")),
+    (3520, 1043, CoreSetting(mode="unordered", gate="per key", stops=1)),
+    (4075, 2369, CoreSetting(records=3, capacity=1, fails=True, group=2, group_split=True, is_urgent=True)),
     (7047, 2454, CoreSetting(retries=1, gate="one")),
     (5690, 2316, CoreSetting(retries=1, fails=True, stops=1)),
-    (13620, 4881, CoreSetting(records=3, mode="keyed", fails=True, group=2, group_split=True)),
+    (9274, 3376, CoreSetting(records=3, mode="keyed", fails=True, group=2, group_split=True)),
     (21619, 10188, CoreSetting(records=4, walls=(1,), retries=1, buffer=4, is_urgent=True)),
     (35559, 16759, CoreSetting(records=4, walls=(1,), mode="unordered", retries=1, buffer=4, is_urgent=True)),
-    (23432, 11114, CoreSetting(records=4, walls=(1,), mode="keyed", retries=1, buffer=4, is_urgent=True)),
+    (23198, 10967, CoreSetting(records=4, walls=(1,), mode="keyed", retries=1, buffer=4, is_urgent=True)),
 ]
 # fmt: on
 
