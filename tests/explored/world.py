@@ -436,7 +436,8 @@ class OperatorWorld:
         due = self._deadline(values)
         if self._loom.now > due:
             raise Violation(f"the call of {_list(values)} is cancelled {self._loom.now - due:g} s after its deadline")
-        if self._loom.now < due and not self.setting.group and self._operator._ledger.may_start:
+        is_ending = self._scope.cancel_called or not self._operator._ledger.may_start
+        if self._loom.now < due and not self.setting.group and not is_ending:
             raise Violation(f"the call of {_list(values)} is cancelled {due - self._loom.now:g} s before its deadline")
 
     def _deadline(self, values: list[int]) -> float:
