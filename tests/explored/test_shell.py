@@ -109,10 +109,10 @@ LONGER: Table = [
     (286, 1492, Setting(
         records=3, walls=(1,), mode="unordered", fails=True, on_error="dead_letter", is_slow=True, bound=0)),
     (474, 1660, Setting(retries=1, fails=True, gate="one", is_accounted=True, bound=0)),
-    (375, 2440, Setting(records=3, mode="keyed", buffer=3, timeout=3.0, retries=1, bound=0)),
+    (378, 2450, Setting(records=3, mode="keyed", buffer=3, timeout=3.0, retries=1, bound=0)),
     (404, 1884, Setting(retries=1, gate="per key", bound=0)),
-    (1, 1, Setting(records=3, mode="keyed", buffer=3, retries=1, fails=True, bound=0)),
-    (1, 1, Setting(records=3, buffer=3, retries=1, is_accounted=True, bound=0)),
+    (481, 3016, Setting(records=3, mode="keyed", buffer=3, retries=1, fails=True, bound=0)),
+    (344, 2700, Setting(records=3, buffer=3, retries=1, is_accounted=True, bound=0)),
     (279, 631, Setting(capacity=1, timeout=3.0, retries=1, on_error="raise")),
     (516, 829, Setting(cancel=True, is_eager=True, bound=2)),
     (272, 632, Setting(interrupt=True, is_eager=True, bound=1)),
