@@ -8,6 +8,7 @@
 #     ledger (flow)                  what one operator holds, every counter, and where the time goes
 #     retry                          whether another attempt follows, and when
 #     options  gate  observer        what users give
+#     automatic (refusals)           a gate that finds the capacity
 #     statistics (histogram)  job  verdict  snapshot  dead_letter    what users get
 #     queue (samples)                the order of the output: begin here
 #     elements  checks  notes  describe

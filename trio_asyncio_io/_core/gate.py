@@ -170,6 +170,11 @@ class Gate(ABC):
         return self.is_idle
 
     @property
+    def finding(self) -> str:
+        """What the gate has found about the service, as a sentence without a full stop. "": nothing to report."""
+        return ""
+
+    @property
     def label(self) -> str:
         """The gate's name in statistics: its class, and its `name` if it has one."""
         kind = type(self).__name__

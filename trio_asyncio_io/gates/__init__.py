@@ -7,10 +7,11 @@ deadline starts, so no call times out because it had to wait. Retries pass the g
 # The layout. These modules neither wait nor import Trio.
 #
 #     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget    the gates
-#     _refusals         how long a service has accepted no call
+#                       `Auto` is in the core, because the option `capacity` names it
 #     _settle           corrects the weight of the present call, and reports it
 
 from .._core.admission import CallEndedError
+from .._core.automatic import Auto
 from .._core.gate import Gate, Outcome, PerKey, RefusedError
 from .._public import publish
 from ._adaptive_capacity import AdaptiveCapacity
@@ -23,6 +24,7 @@ from ._settle import Usage, settle, usage
 __all__ = [
     "AdaptiveCapacity",
     "AdaptiveRate",
+    "Auto",
     "Budget",
     "BudgetError",
     "CallEndedError",

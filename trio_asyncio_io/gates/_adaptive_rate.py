@@ -27,7 +27,7 @@ from typing import Any
 from .._core.checks import check_callable, check_number, check_optional_name, check_seconds
 from .._core.describe import in_words
 from .._core.gate import Classify, Gate, Outcome
-from ._refusals import Refusals
+from .._core.refusals import Refusals
 
 __all__ = ["AdaptiveRate"]
 

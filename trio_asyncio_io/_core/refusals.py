@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-from .._core.describe import in_words
-from .._core.gate import Outcome
-from .._core.notes import add_note, without_frames
+from .describe import in_words
+from .gate import Outcome
+from .notes import add_note, without_frames
 
 __all__ = ["Refusals"]
 

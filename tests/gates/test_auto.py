@@ -1,0 +1,261 @@
+"""The gate `Auto`: its start, its hypotheses and their tests, without an operator."""
+
+from __future__ import annotations
+
+import pickle
+from math import inf
+
+import pytest
+
+from trio_asyncio_io.gates import Auto, Outcome
+
+OK = Outcome("ok")
+BUSY = Outcome("overload", error=OSError("busy"))
+THROTTLED = Outcome("throttled", error=OSError("too many"))
+LATE = Outcome("overload", error=TimeoutError("late"))
+
+
+class Driver:
+    """Starts as many calls as the gate allows, and ends them."""
+
+    def __init__(self, gate: Auto) -> None:
+        self.gate = gate
+        self.now = 0.0
+        self.running: list[float] = []
+
+    def fill(self, most: int = 1_000) -> int:
+        """Start calls at this instant until the gate holds one back."""
+        started = 0
+        while started < most and not self.gate.delay(self.now, 1.0):
+            self.gate.started(self.now, 1.0)
+            self.running.append(self.now)
+            started += 1
+        return started
+
+    def end(self, outcome: Outcome = OK, *, position: int = 0) -> None:
+        """End a running call, the oldest one by default."""
+        self.gate.ended(self.now, self.now - self.running.pop(position), outcome, 1.0)
+
+    def wait(self) -> float:
+        """Wait for as long as the gate says."""
+        delay = self.gate.delay(self.now, 1.0)
+        assert 0 < delay < inf
+        self.now += delay
+        return delay
+
+
+def test_eight_calls_start_and_their_number_doubles_by_time_up_to_128() -> None:
+    driver = Driver(Auto())
+    assert driver.fill() == 8
+    for expected in (16, 32, 64, 128):
+        driver.now += 0.06
+        driver.fill()
+        assert len(driver.running) == expected
+    driver.now += 60.0
+    assert driver.fill() == 0
+    assert driver.gate.delay(driver.now, 1.0) == inf
+
+
+def test_the_first_limit_and_the_maximum_can_be_given() -> None:
+    driver = Driver(Auto(start=20, most=30))
+    assert driver.fill() == 20
+    driver.now += 1.0
+    assert driver.fill() == 10
+    assert driver.gate.most_at_once == 30
+
+
+def test_after_the_start_each_answer_adds_two_calls() -> None:
+    driver = Driver(Auto(start=128))
+    assert driver.fill() == 128
+    driver.now += 1.0
+    driver.fill()
+    for _ in range(64):
+        driver.end()
+        driver.fill()
+    assert driver.gate.limit == 256
+
+
+def refuse_beyond(driver: Driver, number: int, *, outcome: Outcome = BUSY, seconds: float = 0.02) -> None:
+    """The service refuses the calls beyond a number, and the gate finds out why."""
+    while len(driver.running) <= number + 3:
+        driver.now += 0.01
+        driver.fill()
+    driver.now = driver.running[-1] + seconds
+    while len(driver.running) > number:
+        driver.end(outcome, position=-1)
+    while driver.gate.delay(driver.now, 1.0) not in {0.0, inf}:
+        driver.wait()
+
+
+def test_a_number_that_was_refused_is_exact() -> None:
+    driver = Driver(Auto())
+    refuse_beyond(driver, 60)
+    assert driver.gate.limit == 60
+    assert driver.gate.finding == "60 calls at once: the service refused one more 1 time"
+
+
+def test_no_call_starts_until_the_refusals_of_earlier_calls_are_known() -> None:
+    driver = Driver(Auto())
+    driver.fill()
+    driver.now = 0.1
+    driver.end(BUSY)
+    assert driver.fill() == 0
+    assert driver.wait() == pytest.approx(0.12)
+    assert driver.fill() == 1
+
+
+def test_single_failures_cut_nothing() -> None:
+    driver = Driver(Auto())
+    for _ in range(40):
+        driver.now += 0.05
+        driver.fill()
+        for _ in range(len(driver.running) - 1):
+            driver.end()
+    before = driver.gate.limit
+    driver.end(BUSY)
+    driver.now += 1.0
+    driver.fill()
+    assert driver.gate.limit >= before
+
+
+def test_one_more_call_tests_a_number_after_eight_answers() -> None:
+    driver = Driver(Auto())
+    refuse_beyond(driver, 60)
+    driver.now += 5.0
+    for _ in range(9):
+        driver.end()
+        driver.now += 1.0
+        driver.fill()
+    assert driver.gate.limit == 61
+
+
+def test_a_pause_of_the_service_holds_all_calls_back_and_one_second_does_not() -> None:
+    driver = Driver(Auto())
+    driver.fill()
+    driver.now = 0.02
+    driver.end(Outcome("throttled", 30.0, OSError("wait")))
+    assert 30.0 <= driver.gate.delay(driver.now, 1.0) <= 33.0
+    other = Driver(Auto())
+    other.fill()
+    other.now = 0.02
+    other.end(Outcome("throttled", 1.0, OSError("wait")))
+    other.end()
+    assert other.gate.delay(other.now, 1.0) < 1.0
+
+
+def go_down(driver: Driver) -> None:
+    """The service refuses every call until the gate notices."""
+    for _ in range(1_000):
+        if driver.gate.finding.startswith("the service is down"):
+            return
+        if not driver.running and not driver.fill(1):
+            driver.wait()
+            continue
+        driver.now += 0.02
+        driver.end(BUSY)
+    pytest.fail("the gate has not noticed that the service is down")
+
+
+def test_in_an_outage_single_calls_probe_the_service_up_to_once_a_second() -> None:
+    driver = Driver(Auto())
+    go_down(driver)
+    waits = []
+    for _ in range(6):
+        waits.append(driver.wait())
+        assert driver.fill() == 1
+        driver.now += 0.02
+        driver.end(BUSY)
+    assert waits == sorted(waits)
+    assert waits[-1] == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_limit_returns_after_an_outage() -> None:
+    driver = Driver(Auto(start=100))
+    driver.fill()
+    driver.now += 1.0
+    driver.fill()
+    before = driver.gate.limit
+    while driver.running:
+        driver.end()
+    go_down(driver)
+    driver.wait()
+    assert driver.fill() == 1
+    driver.now += 0.1
+    driver.end()
+    driver.now += 1.0
+    driver.fill()
+    assert driver.gate.limit >= before
+
+
+def test_the_gate_gives_up_with_the_error_of_the_service() -> None:
+    driver = Driver(Auto(give_up=60.0))
+    go_down(driver)
+    with pytest.raises(OSError, match="busy") as caught:  # noqa: PT012 - until it raises
+        while driver.now < 100.0:
+            if not driver.fill():
+                driver.wait()
+            else:
+                driver.now += 0.02
+                driver.end(BUSY)
+    assert "the service has accepted no call for 1 minute (give_up)" in caught.value.__notes__[0]
+    assert 60.0 <= driver.now < 63.0
+
+
+def test_calls_that_time_out_halve_the_limit_only_when_three_do() -> None:
+    driver = Driver(Auto(start=64))
+    driver.fill()
+    driver.now = 10.0
+    driver.fill()
+    before = driver.gate.limit
+    driver.end(LATE)
+    driver.end(LATE)
+    assert driver.gate.limit == before
+    driver.end(LATE)
+    assert driver.gate.limit <= before / 2
+
+
+def test_a_cancelled_call_is_no_evidence() -> None:
+    driver = Driver(Auto())
+    driver.fill()
+    for _ in range(8):
+        driver.end(Outcome("cancelled"))
+    assert driver.gate.limit == 8
+    assert driver.fill() == 8
+
+
+def test_an_error_of_one_element_is_an_answer() -> None:
+    driver = Driver(Auto(start=128))
+    driver.fill()
+    driver.now = 1.0
+    driver.fill()
+    driver.end(Outcome("error", error=ValueError("no such record")))
+    assert driver.gate.limit == 130
+
+
+def test_a_gate_is_sent_as_its_configuration() -> None:
+    gate = Auto(start=20, most=200, give_up=60.0, name="service")
+    copy = pickle.loads(pickle.dumps(gate))
+    assert repr(copy) == "Auto(start=20, most=200, give_up=60.0, name='service')"
+    assert copy.limit == 20
+
+
+def test_a_gate_may_be_forgotten_ten_minutes_after_its_last_call() -> None:
+    driver = Driver(Auto())
+    driver.now = 5.0
+    driver.fill()
+    assert not driver.gate.may_forget(604.0)
+    assert driver.gate.may_forget(605.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"start": 0}, "start must be at least 1, got 0"),
+        ({"start": 20, "most": 10}, "most must be at least start, 20, got 10"),
+        ({"most": 0}, "most must be at least 1, got 0"),
+        ({"give_up": 0}, "give_up must be seconds above 0, got 0"),
+    ],
+)
+def test_an_argument_out_of_its_range_is_an_error(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Auto(**arguments)  # type: ignore[arg-type]
