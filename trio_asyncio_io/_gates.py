@@ -211,6 +211,10 @@ class Gates:
         self.line = GateLine(common, change=self._change, count_running=running)
         self.admissions: dict[int, Admission] = {}
 
+    def finding(self) -> str:
+        """What the gates have found about the service."""
+        return "; ".join(filter(None, (each.gate.finding for each in self.line.gates)))
+
     def open(self, refresh: Callable[[], None], change: Callable[[GateLine], object]) -> None:
         """The operator starts.
 

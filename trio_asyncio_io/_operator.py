@@ -232,7 +232,7 @@ class AsyncWaitOperator(Generic[T, R]):
             raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
         check_keywords(AsyncWaitOperator, options)
         callee = as_function(function)
-        checked = Options(timeout, mode=mode, key=key, group=group, flatten=flatten, restore=restore, **options)
+        checked = Options.of(timeout, options, mode=mode, key=key, group=group, flatten=flatten, restore=restore)
         self._source = source
         self._parts: Parts[T, R] = Parts(
             callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed
@@ -393,6 +393,8 @@ class Parts(Generic[T, R]):
         )
         self._on_failure = on_failure
         self._gates = self._gates_of(options)
+        if self._gates is not None:
+            self.ledger.flow.finding = self._gates.finding
         self.invoker = Invoker(function, options, self.ledger, self._gates)
         self._scheduler = Scheduler(
             self.ledger,

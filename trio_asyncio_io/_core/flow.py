@@ -106,6 +106,7 @@ class Flow:
         self.group = group
         self.is_ordered = False
         self.sampling = Sampling(capacity)
+        self.finding: Callable[[], str] = str  # what gates have found about the service
         self.room = Stopwatch()
         self.behind = self.at_keys = 0
         self.must_retry_first = False
@@ -219,7 +220,7 @@ class Flow:
     def statistics(self) -> Statistics:
         """The counts so far, and the histograms."""
         histograms: dict[str, Any] = histograms_of(self.sampling, self._counters.records)
-        return Statistics(**self._counters.values(), **histograms, gate_wait=self.gate_wait.histogram())
+        return Statistics(**self._counts(), **histograms, gate_wait=self.gate_wait.histogram())
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
         """The sums so far. Takes the same short time however many invocations run: their time does not count yet.
@@ -246,7 +247,7 @@ class Flow:
         begin, begin_cpu = self._begin
         return replace(
             self._supply_end or self._supply(now, running),
-            **self._counters.values(),
+            **self._counts(),
             seconds=now - begin,
             consumer=self.consumer_seconds,
             cpu=cpu_seconds - begin_cpu,
@@ -255,6 +256,9 @@ class Flow:
             timed_out_seconds=self.timed_out_seconds,
             **extreme_loads_of(self.sampling),
         )
+
+    def _counts(self) -> dict[str, Any]:
+        return {**self._counters.values(), "finding": self.finding()}
 
     def _supply(self, now: float, running: float) -> Totals:
         """The times for which there were elements: until now, or until all records had started.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from .automatic import Auto
 from .checks import check_callable, check_int, check_seconds
 from .describe import describe
 from .gate import Gate, PerKey, as_gates
@@ -29,7 +30,7 @@ GROUP_WAIT = 0.05
 class OptionsArguments(TypedDict, total=False):
     """The keyword arguments that all operators have in common, except those on which the types of others depend."""
 
-    capacity: int
+    capacity: int | Auto | Literal["auto"]
     buffer: int | None
     retry: RetryStrategy | None
     on_timeout: OnTimeout | None
@@ -58,7 +59,8 @@ class Options:
             Waiting for a slot does not count. 0 allows only calls that never wait, `math.inf` disables the timeout.
             Required.
         capacity: Upper limit of invocations that run at once, from 1 to 1,000,000,000. It protects the service. 1 makes
-            one call at a time. The gate `gates.AdaptiveCapacity` finds a lower limit during the run.
+            one call at a time. "auto": the gate `gates.Auto()` finds how many calls at once, or a second, the service
+            takes, up to 800 at once. Give `gates.Auto(start, most)` if you know about how many.
         buffer: Upper limit of records that are accepted and not yet received, at least `capacity` and `group`. It
             protects memory. None (the default) is a hundred times the capacity (times `group`), but at least 1,000 and
             at most 100,000, and never less than the capacity (times `group`). With `buffer == capacity`, the operator
@@ -111,6 +113,17 @@ class Options:
     group_split: bool = False
     mode: Mode = "ordered"
     key: Callable[[Any], Hashable] | None = None
+
+    @classmethod
+    def of(cls, timeout: float, arguments: Mapping[str, Any], **own: Any) -> Options:
+        """The options that a user gives. A gate in the place of the capacity becomes one of the gates.
+
+        Args:
+            timeout: As in the class.
+            arguments: As in `OptionsArguments`.
+            own: The other options.
+        """
+        return cls(timeout, **{**arguments, **_limits(arguments)}, **own)
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the class is frozen
@@ -181,3 +194,14 @@ class Options:
             check_callable("key", self.key)
         if (self.mode == "keyed") != (self.key is not None):
             raise TypeError(f'mode "keyed" takes key=, a callable, and no other mode does; got {describe(self.key)}')
+
+
+def _limits(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The capacity as a number and the gates, if a gate is to find the capacity."""
+    capacity: object = arguments.get("capacity")
+    if capacity == "auto":
+        capacity = Auto()
+    if not isinstance(capacity, Auto):
+        return {}
+    gate = arguments.get("gate")
+    return {"capacity": capacity.most, "gate": (capacity, *(() if gate is None else as_gates(gate)))}

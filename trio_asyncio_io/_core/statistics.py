@@ -40,6 +40,8 @@ class Counts:
         retries_denied: Retries that the retry budget refused.
         refused: Elements that a gate refused before their first attempt; each one also counts as failed.
         refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
+        finding: What a gate such as `Auto` has found about the service; "": nothing. Of several operators, the last
+            text in alphabetical order.
         throttled: Calls after which the service requested fewer calls, such as with a status 429. Counted if there are
             gates.
         known: Elements that needed no call, because their results were in a restored snapshot or are remembered, such
@@ -74,6 +76,7 @@ class Counts:
         "peak_buffered",
         "longest_seconds",
         "refusal",
+        "finding",
         "capacity",
         "buffer",
         "group",
@@ -93,6 +96,7 @@ class Counts:
     retries_denied: int = 0
     refused: int = 0
     refusal: str = ""
+    finding: str = ""
     throttled: int = 0
     known: int = 0
     hedged: int = 0

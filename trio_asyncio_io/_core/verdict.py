@@ -183,6 +183,8 @@ def throughput(totals: Totals) -> Iterator[str]:
         f"The capacity of {totals.capacity:,} allows {amount(totals.allowed)}{of_records} a second at this latency; "
         f"{totals.in_flight:,.1f} of {totals.capacity:,} slots were busy on average ({totals.slots_busy:.0%})."
     )
+    if totals.finding:
+        yield f"{totals.finding[0].upper()}{totals.finding[1:]}."
     if totals.groups:
         limit = f" of at most {totals.group:,}" if totals.group else ""
         yield (

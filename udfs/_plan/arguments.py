@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from pyspark.sql import Observation
 
 from trio_asyncio_io import Observer, Options, RetryStrategy
-from trio_asyncio_io.gates import Gate, PerKey
+from trio_asyncio_io.gates import Auto, Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate
@@ -35,8 +35,9 @@ class UDFArguments(TypedDict, total=False):
     The public functions describe those whose effect differs.
 
     Args:
-        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. Not together with
-            `cluster_capacity`.
+        capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. "auto": each
+            Python worker process finds how many the service takes, up to 800; see `gates.Auto`. What it has found lasts
+            from one task to the next. Not together with `cluster_capacity`.
         gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
             process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
             its own copy. None by default.
@@ -69,7 +70,7 @@ class UDFArguments(TypedDict, total=False):
             row that fails is alone. False by default. Used with `group`.
     """
 
-    capacity: int
+    capacity: int | Auto | Literal["auto"]
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | Sequence[float | ClusterRate] | None
     cluster_budget: ClusterBudget | None
@@ -140,10 +141,10 @@ def make_settings(
     """
     _check_budget(arguments.get("cluster_budget"))
     rest: dict[str, Any] = {name: value for name, value in arguments.items() if name not in CLUSTER_ARGUMENTS}
-    if (cluster_capacity := arguments.get("cluster_capacity")) is not None:
+    if arguments.get("cluster_capacity") is not None:
         if "capacity" in arguments:
             raise ValueError(
-                f"capacity={arguments['capacity']!r} and cluster_capacity={cluster_capacity!r} exclude "
+                f"capacity={arguments['capacity']!r} and cluster_capacity={arguments['cluster_capacity']!r} exclude "
                 "each other: give capacity for each task, or cluster_capacity for all tasks together"
             )
         rest["capacity"] = 1  # `for_session` replaces it
@@ -151,7 +152,7 @@ def make_settings(
     handler = rest.pop("on_timeout", None)
     settings = Settings(
         pack(function),
-        Options(timeout, mode=mode, key=attrgetter("key") if mode == "keyed" else None, **options),
+        Options.of(timeout, options, mode=mode, key=attrgetter("key") if mode == "keyed" else None),
         buffer=options.get("buffer"),
         on_timeout=None if handler is None else pack(handler, "on_timeout"),
         delay=delay,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import ExponentialBackoff, FixedDelay, Options
-from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.gates import Auto, RateLimit
 from udfs._plan.arguments import make_settings
 from udfs._sent.settings import Settings
 
@@ -41,6 +41,13 @@ def test_another_capacity_leaves_the_users_buffer_alone() -> None:
 def test_settings_can_be_pickled() -> None:
     settings = made(retry=FixedDelay(3, 0.5), on_timeout=look_up, on_error="column", capacity=7)
     assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_a_capacity_that_is_to_be_found_is_sent_as_a_gate() -> None:
+    gate = RateLimit(10.0)
+    options = pickle.loads(pickle.dumps(made(capacity="auto", gate=gate))).options
+    assert options.capacity == 800
+    assert [repr(each) for each in options.gates] == [repr(Auto()), repr(gate)]
 
 
 @pytest.mark.parametrize(

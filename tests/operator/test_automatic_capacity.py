@@ -1,0 +1,224 @@
+"""`capacity="auto"`: the option, and what the gate finds in front of services of each kind, on virtual time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+
+from benchmarks.resilience._run import RETRY, reproducible
+from benchmarks.resilience._services import StatusError
+from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
+from trio_asyncio_io.gates import Auto, PerKey, RateLimit
+from trio_asyncio_io.testing import Scripted, Step
+
+POLITE = 0.05  # refusals a record
+
+Latency = Callable[[Random], float]
+
+
+class Service:
+    """A simulated service.
+
+    Args:
+        latency: Of an admitted call.
+        refusal: Seconds that a refusal takes.
+        at_once: Refuses further calls with 503.
+        rate, burst: Calls a second that a bucket of this size admits; it refuses others with 429.
+        servers: Calls beyond them wait. None: each call has its own server.
+        failing: The share of calls that fail with 503.
+        down: (start, end) of an outage.
+    """
+
+    def __init__(
+        self,
+        latency: Latency,
+        *,
+        refusal: float = 0.02,
+        at_once: float = float("inf"),
+        rate: float = float("inf"),
+        burst: float = 20.0,
+        servers: int | None = None,
+        failing: float = 0.0,
+        down: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        self.random = Random(1)
+        self.latency, self.refusal, self.at_once, self.failing, self.down = latency, refusal, at_once, failing, down
+        self.rate, self.burst = rate, burst
+        self.tokens, self.at = burst, 0.0
+        self.free = None if servers is None else [0.0] * servers
+        self.running = self.refused = 0
+
+    async def __call__(self, value: int) -> int:
+        now = trio.current_time()
+        status = self._status(now)
+        if status:
+            self.refused += 1
+            await trio.sleep(self.refusal)
+            raise StatusError(status)
+        seconds = self.latency(self.random)
+        begin = now if self.free is None else max(now, heappop(self.free))
+        if self.free is not None:
+            heappush(self.free, begin + seconds)
+        self.running += 1
+        try:
+            await trio.sleep(begin + seconds - now)
+        finally:
+            self.running -= 1
+        return value
+
+    def _status(self, now: float) -> int:
+        self.tokens, self.at = min(self.burst, self.tokens + (now - self.at) * self.rate), now
+        if self.down[0] <= now < self.down[1] or self.random.random() < self.failing or self.running >= self.at_once:
+            return 503
+        if self.tokens < 1:
+            return 429
+        self.tokens -= 1
+        return 0
+
+
+def fixed(seconds: float) -> Latency:
+    return lambda random: seconds
+
+
+def exponential(seconds: float) -> Latency:
+    return lambda random: random.expovariate(1 / seconds)
+
+
+async def run(service: Service, records: int, *, capacity: Any = "auto") -> tuple[float, float, Any]:
+    """Virtual seconds, refusals a record, and the results."""
+    began = trio.current_time()
+    with reproducible():
+        async with unordered_wait(range(records), service, capacity=capacity, timeout=1e6, retry=RETRY) as results:
+            assert len([result async for result in results]) == records
+    return trio.current_time() - began, service.refused / records, results
+
+
+async def test_a_number_of_calls_is_found_exactly_and_explained(autojump_clock: trio.testing.MockClock) -> None:
+    seconds, refused, results = await run(Service(fixed(0.1), at_once=60, refusal=0.005), 6_000)
+    assert seconds < 1.1 * 6_000 * 0.1 / 60
+    assert refused <= POLITE
+    assert results.statistics().finding.startswith("60 calls at once: the service refused one more ")
+    assert "60 calls at once: the service refused one more" in str(results.explain())
+
+
+@pytest.mark.slow
+async def test_a_rate_with_a_fixed_latency_is_not_taken_for_a_number(autojump_clock: trio.testing.MockClock) -> None:
+    seconds, refused, results = await run(Service(fixed(2.0), rate=60.0), 3_000)
+    assert seconds < 1.35 * 3_000 / 60
+    assert refused <= POLITE
+    assert " calls a second: the service refuses more" in results.statistics().finding
+
+
+@pytest.mark.slow
+async def test_a_bucket_of_short_calls_is_paced(autojump_clock: trio.testing.MockClock) -> None:
+    seconds, refused, _ = await run(Service(exponential(0.1), rate=200.0), 3_000)
+    assert seconds < 1.2 * 3_000 / 200
+    assert refused <= POLITE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds_of_a_refusal", [0.005, 0.02, 0.1])
+async def test_slow_refusals_cost_time_and_not_manners(
+    autojump_clock: trio.testing.MockClock, seconds_of_a_refusal: float
+) -> None:
+    _, refused, _ = await run(Service(exponential(0.3), at_once=20, refusal=seconds_of_a_refusal), 2_000)
+    assert refused <= POLITE
+
+
+@pytest.mark.slow
+async def test_a_service_without_a_limit_gets_the_maximum(autojump_clock: trio.testing.MockClock) -> None:
+    seconds, _, results = await run(Service(exponential(2.0)), 8_000)
+    assert seconds < 0.3 * 8_000 * 2.0 / 100  # with the default capacity
+    assert results.statistics().peak_running == 800
+
+
+@pytest.mark.slow
+async def test_more_calls_than_servers_only_wait(autojump_clock: trio.testing.MockClock) -> None:
+    seconds, _, results = await run(Service(fixed(0.07), servers=111), 6_000)
+    assert seconds < 1.15 * 6_000 * 0.07 / 111
+    assert results.statistics().latency.p50 < 2 * 0.07
+
+
+@pytest.mark.slow
+async def test_short_answers_that_come_first_are_not_the_latency(autojump_clock: trio.testing.MockClock) -> None:
+    seconds, _, _ = await run(Service(lambda random: 2.0 if random.random() < 0.2 else 0.05), 8_000)
+    assert seconds < 0.3 * 8_000 * 0.44 / 100  # with the default capacity
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.01, 0.05])
+async def test_calls_that_fail_at_any_load_hold_no_other_call_back(
+    autojump_clock: trio.testing.MockClock, share: float
+) -> None:
+    seconds, refused, _ = await run(Service(exponential(0.5), failing=share), 8_000)
+    assert seconds < 0.5 * 8_000 * 0.5 / 100  # with the default capacity
+    assert refused <= POLITE + share
+
+
+@pytest.mark.slow
+async def test_an_outage_costs_few_calls_and_little_time(autojump_clock: trio.testing.MockClock) -> None:
+    seconds, refused, _ = await run(Service(exponential(0.1), down=(0.5, 5.5)), 6_000)
+    assert seconds < 5.0 + 6_000 * 0.1 / 100
+    assert refused <= POLITE + 800 / 6_000  # all running calls fail when the outage begins
+
+
+async def test_the_next_operator_begins_with_what_the_last_one_found(autojump_clock: trio.testing.MockClock) -> None:
+    gate, service = Auto(), Service(fixed(0.1), at_once=60, refusal=0.005)
+    await run(service, 3_000, capacity=gate)
+    service.refused = 0
+    _, refused, _ = await run(service, 3_000, capacity=gate)
+    assert refused <= 0.005
+
+
+async def test_operators_that_share_a_gate_share_its_limit(autojump_clock: trio.testing.MockClock) -> None:
+    gate, service, peaks = Auto(start=10, most=10), Service(fixed(1.0)), deque([0])
+
+    async def watched(value: int) -> int:
+        peaks.append(service.running + 1)
+        return await service(value)
+
+    async def one() -> None:
+        async with ordered_wait(range(40), watched, timeout=60.0, capacity=gate) as results:
+            assert [each async for each in results] == list(range(40))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one)
+        nursery.start_soon(one)
+    assert max(peaks) == 10
+
+
+async def test_all_operators_take_the_word(autojump_clock: trio.testing.MockClock) -> None:
+    function = Scripted[int](default=Step(0.1))
+    async with ordered_wait(range(50), function, timeout=5.0, capacity="auto") as ordered:
+        assert [each async for each in ordered] == list(range(50))
+    async with keyed_wait(
+        range(50), function, key=lambda value: value % 5, timeout=5.0, capacity=Auto(most=50)
+    ) as keyed:
+        assert {each async for each in keyed} == set(range(50))
+    async with AsyncWaitOperator(function, timeout=5.0, capacity="auto") as operator:
+        await operator.put(1)
+        operator.end_input()
+        assert [each async for each in operator.output] == [1]
+
+
+async def test_other_gates_work_beside_it(autojump_clock: trio.testing.MockClock) -> None:
+    began = trio.current_time()
+    gates = [RateLimit(100.0), PerKey(Auto(most=5), key=lambda value: value % 2)]
+    async with unordered_wait(
+        range(200), Scripted(default=Step(0.01)), timeout=5.0, capacity="auto", gate=gates
+    ) as results:
+        assert len([each async for each in results]) == 200
+    assert trio.current_time() - began == pytest.approx(1.99 + 0.01, abs=0.02)
+    assert next(iter(results.statistics().seconds_by_gate)).startswith("RateLimit")
+
+
+@pytest.mark.parametrize("word", ["Auto", "", "100"])
+async def test_another_word_is_an_error(word: Any) -> None:
+    with pytest.raises(TypeError, match=f"capacity must be a whole number, got {word!r}"):
+        ordered_wait([], Scripted(), timeout=1.0, capacity=word)
