@@ -104,6 +104,17 @@ def test_no_call_starts_until_the_refusals_of_earlier_calls_are_known() -> None:
     assert driver.fill() == 1
 
 
+def test_after_three_refusals_no_call_starts_until_their_cause_is_known() -> None:
+    driver = Driver(Auto())
+    driver.fill()
+    driver.now = 0.02
+    for _ in range(3):
+        driver.end(BUSY)
+    assert driver.fill() == 0
+    assert driver.wait() == pytest.approx(2.5 * 0.02 + 0.02)
+    assert driver.gate.delay(driver.now, 1.0) in {0.0, inf}
+
+
 def test_single_failures_cut_nothing() -> None:
     driver = Driver(Auto())
     for _ in range(40):
