@@ -35,7 +35,7 @@ STAIRS = {
     ),
     "_core/dead_letter": "**Dead letters**: a failed record leaves through a channel of its own.",
     "_core/groups": "**Groups**: one call for several records, and halves of it after a failure.",
-    "_gates _core/gate _core/admission gates": (
+    "_gates _core/gate _core/admission _core/automatic _core/refusals gates": (
         "**Gates**: rates, adaptive limits, circuit breakers, budgets and limits for each key hold calls back, before "
         "their deadlines begin."
     ),

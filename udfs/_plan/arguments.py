@@ -141,10 +141,10 @@ def make_settings(
     """
     _check_budget(arguments.get("cluster_budget"))
     rest: dict[str, Any] = {name: value for name, value in arguments.items() if name not in CLUSTER_ARGUMENTS}
-    if arguments.get("cluster_capacity") is not None:
+    if (cluster_capacity := arguments.get("cluster_capacity")) is not None:
         if "capacity" in arguments:
             raise ValueError(
-                f"capacity={arguments['capacity']!r} and cluster_capacity={arguments['cluster_capacity']!r} exclude "
+                f"capacity={arguments['capacity']!r} and cluster_capacity={cluster_capacity!r} exclude "
                 "each other: give capacity for each task, or cluster_capacity for all tasks together"
             )
         rest["capacity"] = 1  # `for_session` replaces it
