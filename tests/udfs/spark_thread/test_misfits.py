@@ -29,7 +29,7 @@ NESTED = T.StructType(
         T.StructField("s", T.StringType()),
     ]
 )
-MISSING = [pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT")]
+MISSING = [pd.NaT, pd.NA, np.datetime64("NaT", "ns"), np.timedelta64("NaT", "ns")]
 SCALARS = [
     T.StringType(),
     T.VarcharType(3),
