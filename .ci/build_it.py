@@ -22,10 +22,10 @@ STAIRS = {
         "all numbers. Callers may put elements. Ctrl-C between any two steps loses nothing. Calls that never wait let "
         "other tasks run. A retry keeps its context variables."
     ),
-    "_stream _signatures _public __init__ _core/__init__ _core/options _core/checks _core/describe": (
+    "_stream _signatures __init__ _core/__init__ _core/options _values/__init__ _values/checks _values/public": (
         "**Arguments that are checked**: an error names the parameter, its value and what to do."
     ),
-    "_errors _core/notes": (
+    "_errors _values/describe _values/notes": (
         "**Errors that explain themselves**: a note names the element and the attempt, and errors that are raised "
         "while calls unwind are kept."
     ),

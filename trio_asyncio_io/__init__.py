@@ -22,7 +22,7 @@
 #     _errors              the operator's own errors, the user's exceptions, and which of them are transient
 #     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
-#     _public              how public names appear: their addresses, and their keyword arguments
+#     _values              checks and texts of values, notes of exceptions, and how public names appear
 
 from ._core.dead_letter import DeadLetter, LostError
 from ._core.elements import StreamRecord, Watermark, assign_watermarks
@@ -36,10 +36,10 @@ from ._core.verdict import Totals, Verdict
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, transient
 from ._function import AsyncFunction
 from ._operator import AsyncWaitOperator
-from ._public import publish
 from ._results import Results
 from ._sharing import lingering, shared
 from ._stream import keyed_wait, ordered_wait, unordered_wait
+from ._values.public import publish
 from ._watch import add_displays
 
 # Their module is `queues`; they can be imported from here as well

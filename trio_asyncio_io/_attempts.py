@@ -14,10 +14,8 @@ from typing import Any, Self, TypeAlias, cast
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._core.describe import describe
 from ._core.gate import CURRENT_CALL, RefusedError
 from ._core.ledger import Ledger
-from ._core.notes import add_note
 from ._core.options import OnTimeout, Options
 from ._core.queue import Entry
 from ._core.retry import Retries
@@ -25,6 +23,8 @@ from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, ne
 from ._function import awaitable_from, checked_awaitable, name_of
 from ._gates import Gates
 from ._tasks import awaited, interruptible
+from ._values.describe import describe
+from ._values.notes import add_note
 
 __all__ = ["Invoker"]
 

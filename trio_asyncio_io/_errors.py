@@ -20,10 +20,10 @@ from typing import Any
 
 import trio
 
-from ._core.describe import describe
 from ._core.gate import Gate, Outcome, RefusedError, as_outcome
-from ._core.notes import attribute_of, chain_of, leaves_of, set_on, text_of
 from ._core.retry import seconds_of
+from ._values.describe import describe
+from ._values.notes import attribute_of, chain_of, leaves_of, set_on, text_of
 
 __all__ = [
     "AttemptTimeoutError",

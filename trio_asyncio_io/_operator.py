@@ -57,9 +57,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._attempts import Invoker
 from ._calls import register_operator, remove_operator
-from ._core.describe import describe
 from ._core.groups import Grouping
-from ._core.notes import add_note
 from ._core.observation import ledger_for
 from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
@@ -71,7 +69,6 @@ from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, spli
 from ._feeder import Feeder
 from ._function import KnowsOutputs, as_function
 from ._gates import Gates
-from ._public import check_keywords, list_keywords
 from ._results import Consumers, DeadLetters, Emitter, Results
 from ._sharing import Scope
 from ._signatures import (
@@ -89,6 +86,9 @@ from ._signatures import (
     Source,
 )
 from ._tasks import Wakeup, awaited, interruptible, read_clocks
+from ._values.describe import describe
+from ._values.notes import add_note
+from ._values.public import check_keywords, list_keywords
 from ._worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator"]

@@ -27,11 +27,11 @@ import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
 from ._calls import nurseries_of_call
-from ._core.checks import check_callable, check_name, check_seconds
-from ._core.describe import describe
-from ._core.notes import copied
 from ._errors import combine, reraise
 from ._tasks import dict_of_run
+from ._values.checks import check_callable, check_name, check_seconds
+from ._values.describe import describe
+from ._values.notes import copied
 
 __all__ = ["Scope", "lingering", "parts_of", "shared"]
 

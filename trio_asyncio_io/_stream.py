@@ -10,13 +10,11 @@ from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 
 from trio.lowlevel import enable_ki_protection
 
-from ._core.describe import describe, plural
 from ._core.elements import StreamRecord
 from ._core.options import Options, OptionsArguments
 from ._core.snapshot import Snapshot
 from ._function import innermost
 from ._operator import AsyncWaitOperator
-from ._public import check_keywords, list_keywords, typed_as
 from ._results import Results
 from ._signatures import (
     FlatArguments,
@@ -38,6 +36,8 @@ from ._signatures import (
     ValueOfFunction,
 )
 from ._tasks import LINES_OF_RUN
+from ._values.describe import describe, plural
+from ._values.public import check_keywords, list_keywords, typed_as
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 

@@ -11,8 +11,8 @@ from types import FrameType
 
 import trio
 
-from ._core.checks import check_seconds
 from ._tasks import LINES_OF_RUN
+from ._values.checks import check_seconds
 
 __all__ = ["BlockedLoop"]
 

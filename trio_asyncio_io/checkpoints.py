@@ -17,10 +17,10 @@ from typing import Any, Final, Protocol, TypeVar
 import trio
 
 from ._codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
-from ._core.checks import check_name, check_path
-from ._core.describe import describe
 from ._core.snapshot import Snapshot
 from ._sqlite import Database, FileFormat, FileThread, checksum
+from ._values.checks import check_name, check_path
+from ._values.describe import describe
 
 __all__ = ["Checkpoint", "CheckpointError", "CheckpointStore", "SQLiteStore"]
 

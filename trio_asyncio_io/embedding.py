@@ -6,12 +6,12 @@ Experimental: these names may change in any release. An application does not nee
 from __future__ import annotations
 
 from ._calls import usage_of_all
-from ._core.checks import check_int, check_number
-from ._core.describe import describe, duration
 from ._core.gate import sum_as_written
 from ._core.job import TaskTimes
 from ._function import KnowsOutputs, is_async, name_of
-from ._public import check_keywords, list_keywords, publish
+from ._values.checks import check_int, check_number
+from ._values.describe import describe, duration
+from ._values.public import check_keywords, list_keywords, publish
 from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
 __all__ = [

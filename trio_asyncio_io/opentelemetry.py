@@ -24,9 +24,9 @@ from contextvars import ContextVar, Token
 from functools import partial
 from typing import Any
 
-from ._core.notes import text_of
 from ._core.observer import Observer
 from ._errors import AttemptTimeoutError
+from ._values.notes import text_of
 
 try:
     from opentelemetry import context, metrics, trace

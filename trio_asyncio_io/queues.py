@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from ._core.checks import check_int
 from ._core.elements import Watermark, value_of
 from ._core.queue import CompletionOrder, Entry, InputOrder, KeyOrder, Order
-from ._public import publish
+from ._values.checks import check_int
+from ._values.public import publish
 
 __all__ = ["Entry", "KeyedStreamElementQueue", "OrderedStreamElementQueue", "UnorderedStreamElementQueue"]
 

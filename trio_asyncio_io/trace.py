@@ -1,6 +1,6 @@
 """Records a run as a file for Perfetto, and draws it as a timeline."""
 
-from ._public import publish
+from ._values.public import publish
 from ._watch.events import merge
 from ._watch.files import TraceError, read
 from ._watch.timeline import timeline

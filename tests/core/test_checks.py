@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io._core.checks import (
+from trio_asyncio_io._values.checks import (
     check_callable,
     check_exception_types,
     check_int,

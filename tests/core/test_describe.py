@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from trio_asyncio_io import StreamRecord, Watermark
-from trio_asyncio_io._core.describe import describe
+from trio_asyncio_io._values.describe import describe
 
 
 class Point(NamedTuple):

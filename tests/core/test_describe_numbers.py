@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from trio_asyncio_io._core.describe import amount, duration, in_words, plural
+from trio_asyncio_io._values.describe import amount, duration, in_words, plural
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_each_survivor_that_was_judged_is_a_mutant() -> None:
 
 @pytest.mark.processes
 def test_a_module_is_replaced_in_a_test_run(tmp_path: Path) -> None:
-    path = Path("trio_asyncio_io/_core/checks.py")
+    path = Path("trio_asyncio_io/_values/checks.py")
     source = tmp_path / "mutant.py"
     tests = ("tests/core/test_checks.py",)
     source.write_text(path.read_text())

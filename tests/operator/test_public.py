@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 import pytest
 
 from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io._public import list_keywords, share_descriptions
+from trio_asyncio_io._values.public import list_keywords, share_descriptions
 
 
 class Arguments(TypedDict, total=False):

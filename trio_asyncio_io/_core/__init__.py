@@ -11,4 +11,4 @@
 #     automatic (refusals)           a gate that finds the capacity
 #     statistics (histogram)  job  verdict  snapshot  dead_letter    what users get
 #     queue (samples)                the order of the output: begin here
-#     elements  checks  notes  describe
+#     elements  parameters     what users give and get: elements, watermarks, and types with defaults

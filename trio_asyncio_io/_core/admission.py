@@ -13,10 +13,10 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, TypeAlias
 
-from .checks import check_number, check_weight
-from .describe import describe
+from .._values.checks import check_number, check_weight
+from .._values.describe import describe
+from .._values.notes import add_note
 from .gate import CANCELLED, Gate, Outcome, sum_as_written
-from .notes import add_note
 from .queue import Entry
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypeVar, overload
 
-from .describe import describe
+from .._values.describe import describe
 
 __all__ = [
     "Element",

@@ -11,8 +11,8 @@ from decimal import Context, Decimal
 from functools import lru_cache, reduce
 from typing import Any, Literal, TypeAlias, get_args
 
-from .checks import check_callable, check_seconds
-from .describe import describe
+from .._values.checks import check_callable, check_seconds
+from .._values.describe import describe
 
 __all__ = [
     "CANCELLED",

@@ -11,8 +11,8 @@ from itertools import accumulate, pairwise
 from math import ceil
 from struct import pack, unpack
 
-from .checks import check_number
-from .describe import duration, plural
+from .._values.checks import check_number
+from .._values.describe import duration, plural
 
 __all__ = ["Durations", "Histogram"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .describe import duration, plural
+from .._values.describe import duration, plural
 from .verdict import Verdict
 
 __all__ = ["TaskTimes"]

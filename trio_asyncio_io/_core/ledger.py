@@ -24,10 +24,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from .._values.notes import text_of
 from .dead_letter import DeadLetter
 from .elements import Element, Watermark, is_inserted, value_of, with_value
 from .flow import Flow
-from .notes import text_of
 from .queue import Entry, Order
 from .snapshot import Snapshot, SnapshotElement
 from .statistics import Counters, Statistics

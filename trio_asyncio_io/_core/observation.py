@@ -13,7 +13,7 @@ from functools import wraps
 from inspect import getmembers, isfunction
 from typing import Any, Final, TypeAlias
 
-from .describe import describe
+from .._values.describe import describe
 from .ledger import Ledger
 from .observer import Meter, Observer
 from .options import Options

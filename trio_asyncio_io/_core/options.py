@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from .._values.checks import check_callable, check_int, check_seconds
+from .._values.describe import describe
 from .automatic import Auto
-from .checks import check_callable, check_int, check_seconds
-from .describe import describe
 from .gate import Gate, PerKey, as_gates
 from .observer import Observer
 from .retry import RetryStrategy

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from .describe import describe
+from .._values.describe import describe
 from .elements import Watermark
 from .samples import Samples
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-from .describe import in_words
+from .._values.describe import in_words
+from .._values.notes import add_note, without_frames
 from .gate import Outcome
-from .notes import add_note, without_frames
 
 __all__ = ["Refusals"]
 

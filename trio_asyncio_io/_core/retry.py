@@ -23,10 +23,10 @@ from numbers import Real
 from random import Random
 from typing import Any, TypeAlias
 
-from .._public import share_descriptions
-from .checks import check_int, check_number, check_seconds
-from .describe import describe
-from .notes import attribute_of, leaves_of, set_on
+from .._values.checks import check_int, check_number, check_seconds
+from .._values.describe import describe
+from .._values.notes import attribute_of, leaves_of, set_on
+from .._values.public import share_descriptions
 from .queue import Entry
 
 __all__ = [

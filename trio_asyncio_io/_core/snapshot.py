@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Generic
 
+from .._values.describe import describe
 from .dead_letter import DeadLetter
-from .describe import describe
 from .elements import Watermark
 from .parameters import AnyByDefault, E_co, O_co
 

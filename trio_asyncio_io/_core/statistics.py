@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from operator import add, sub
 from typing import Any, ClassVar, Final, Self
 
-from .._public import share_descriptions
+from .._values.public import share_descriptions
 from .histogram import Histogram
 
 __all__ = ["Counters", "Counts", "Statistics", "combined"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal, TypeAlias
 
-from .._public import share_descriptions
-from .describe import amount, duration, plural
+from .._values.describe import amount, duration, plural
+from .._values.public import share_descriptions
 from .samples import LoadClass
 from .statistics import Counts
 

@@ -8,11 +8,11 @@ from html import escape
 from itertools import islice
 from pathlib import Path
 
-from .._core.describe import amount, describe, duration, plural, printable
 from .._core.histogram import Histogram
 from .._core.snapshot import Snapshot, SnapshotElement
 from .._core.statistics import Statistics
 from .._core.verdict import Verdict
+from .._values.describe import amount, describe, duration, plural, printable
 from .charts import latency_chart
 from .page import quantiles, table, times
 

@@ -17,7 +17,7 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from .._core.describe import plural
+from .._values.describe import plural
 from .files import FORMAT, WRITER, Trace, TraceError
 from .steps import RecordSteps, Sample, Span, Stay, WatermarkSteps
 

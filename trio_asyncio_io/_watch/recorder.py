@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import trio
 
-from .._core.describe import describe, printable
 from .._core.elements import value_of
 from .._core.observer import Observer
 from .._core.options import Options
+from .._values.describe import describe, printable
 
 __all__ = ["Recorder"]
 

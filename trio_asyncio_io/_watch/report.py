@@ -21,15 +21,15 @@ from uuid import UUID
 
 import trio
 
-from .._core.describe import describe, duration, printable
 from .._core.job import TaskTimes
-from .._core.notes import leaves_of, text_of
 from .._core.observer import Meter
 from .._core.options import Options
 from .._core.snapshot import Snapshot
 from .._core.statistics import Counters, Statistics
 from .._core.verdict import Verdict
 from .._errors import AttemptTimeoutError
+from .._values.describe import describe, duration, printable
+from .._values.notes import leaves_of, text_of
 from .display import frame_of
 from .files import Parts, path_of_part, replace
 from .page import page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from .._core.describe import printable
+from .._values.describe import printable
 
 __all__ = ["STYLE", "bar", "cross", "dot", "escaped", "group", "line", "text"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from .._core.checks import check_int
-from .._core.describe import duration, plural
+from .._values.checks import check_int
+from .._values.describe import duration, plural
 from .events import BACKOFF, FOR_CONSUMER, FOR_GATE, FOR_KEY, FOR_ORDER, FOR_SLOT, WATERMARK, Event
 from .files import Trace
 from .svg import STYLE, bar, cross, dot, escaped, group, line, text

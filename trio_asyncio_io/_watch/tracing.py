@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import trio
 
-from .._core.checks import check_int
 from .._core.elements import Watermark
 from .._core.options import Options
+from .._values.checks import check_int
 from .events import Recording, trace_of
 from .files import Trace, path_of_part, write
 from .recorder import Recorder

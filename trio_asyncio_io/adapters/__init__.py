@@ -8,7 +8,7 @@
 An adapter has the function as its only argument, and pickles if the function does.
 """
 
-from .._public import publish
+from .._values.public import publish
 from ._asyncio import from_asyncio
 from ._callback import ResultFuture, from_callback, from_future
 from ._in_thread import in_thread

@@ -19,8 +19,8 @@ from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from .._core.describe import describe
 from .._function import Invokes, OpenedFunction, Wrapper, as_function, awaitable_from, is_async
+from .._values.describe import describe
 from ._in_thread import cancelled_by_asyncio
 
 __all__ = ["Mailbox", "from_asyncio"]

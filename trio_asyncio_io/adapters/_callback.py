@@ -16,9 +16,9 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, ove
 
 import trio
 
-from .._core.describe import describe
 from .._errors import NotAsyncError
 from .._function import Wrapper
+from .._values.describe import describe
 from ._in_thread import cancelled_by_asyncio, check_synchronous
 
 __all__ = ["ResultFuture", "from_callback", "from_future"]

@@ -10,8 +10,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import trio
 
-from .._core.describe import describe
 from .._function import Wrapper, is_async
+from .._values.describe import describe
 
 __all__ = ["cancelled_by_asyncio", "check_synchronous", "in_thread"]
 

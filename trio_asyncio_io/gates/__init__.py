@@ -13,7 +13,7 @@ deadline starts, so no call times out because it had to wait. Retries pass the g
 from .._core.admission import CallEndedError
 from .._core.automatic import Auto
 from .._core.gate import Gate, Outcome, PerKey, RefusedError
-from .._public import publish
+from .._values.public import publish
 from ._adaptive_capacity import AdaptiveCapacity
 from ._adaptive_rate import AdaptiveRate
 from ._budget import Budget, BudgetError

@@ -31,8 +31,8 @@ from functools import partial
 from math import ceil, inf, sqrt
 from typing import Any, Literal, TypeAlias
 
-from .._core.checks import check_callable, check_int, check_optional_name
 from .._core.gate import Classify, Gate, Outcome
+from .._values.checks import check_callable, check_int, check_optional_name
 
 __all__ = ["AdaptiveCapacity"]
 

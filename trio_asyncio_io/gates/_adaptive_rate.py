@@ -24,10 +24,10 @@ from math import cbrt, inf
 from random import random
 from typing import Any
 
-from .._core.checks import check_callable, check_number, check_optional_name, check_seconds
-from .._core.describe import in_words
 from .._core.gate import Classify, Gate, Outcome
 from .._core.refusals import Refusals
+from .._values.checks import check_callable, check_number, check_optional_name, check_seconds
+from .._values.describe import in_words
 
 __all__ = ["AdaptiveRate"]
 

@@ -8,9 +8,9 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from .._core.checks import check_callable, check_number, check_optional_name
-from .._core.describe import plural
 from .._core.gate import DECIMALS, Gate, Outcome, RefusedError, exact
+from .._values.checks import check_callable, check_number, check_optional_name
+from .._values.describe import plural
 
 __all__ = ["Budget", "BudgetError"]
 

@@ -9,10 +9,10 @@ from math import inf
 from random import random
 from typing import Any, Literal, TypeAlias, get_args
 
-from .._core.checks import check_callable, check_int, check_number, check_optional_name, check_seconds
-from .._core.describe import describe
 from .._core.gate import Classify, Gate, Outcome, RefusedError
-from .._core.notes import add_note, copied, without_frames
+from .._values.checks import check_callable, check_int, check_number, check_optional_name, check_seconds
+from .._values.describe import describe
+from .._values.notes import add_note, copied, without_frames
 
 __all__ = ["CircuitBreaker", "CircuitOpenError"]
 

@@ -7,8 +7,8 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from .._core.checks import check_callable, check_number, check_optional_name
 from .._core.gate import Gate, Outcome
+from .._values.checks import check_callable, check_number, check_optional_name
 
 __all__ = ["RateLimit"]
 

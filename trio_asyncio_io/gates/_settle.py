@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._core.checks import check_optional_name, check_weight
 from .._core.gate import CURRENT_CALL
+from .._values.checks import check_optional_name, check_weight
 
 __all__ = ["Usage", "settle", "usage"]
 

@@ -9,7 +9,7 @@ first, and shares the request if there is one to make. A retry strategy of the o
 #     _cached  _single_flight  _hedged  _gated  _persistent    the policies
 #     _policy         their base class: users, Trio runs, pickling, keys
 
-from .._public import publish
+from .._values.public import publish
 from ._cached import cached, from_cache
 from ._gated import gated
 from ._hedged import hedged

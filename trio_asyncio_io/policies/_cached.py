@@ -12,8 +12,8 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._calls import FromCache
-from .._core.checks import check_callable, check_exception_types, check_int, check_seconds
-from .._core.notes import copied, without_frames
+from .._values.checks import check_callable, check_exception_types, check_int, check_seconds
+from .._values.notes import copied, without_frames
 from ._policy import Policy, RunChange, Wrapped, by_position
 
 __all__ = ["Lifetime", "cached", "from_cache", "is_none"]

@@ -20,9 +20,9 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
-from .._core.checks import check_int, check_number
-from .._core.describe import describe
 from .._errors import NotAsyncError, is_cancelled, outcome_of, split
+from .._values.checks import check_int, check_number
+from .._values.describe import describe
 from ._policy import Policy, RunChange, Wrapped, by_position
 
 __all__ = ["hedged"]

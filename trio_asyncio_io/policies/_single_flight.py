@@ -12,7 +12,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._calls import follow_creator
-from .._core.notes import copied, set_on
+from .._values.notes import copied, set_on
 from ._policy import Policy, Wrapped, by_position
 
 __all__ = ["SharedCall", "single_flight"]

@@ -5,7 +5,7 @@
 #     _progress    an operator's numbers as a line of text, which changes during a run
 #     _display     shows a line; only here is rich imported, when a line is shown
 
-from .._public import publish
+from .._values.public import publish
 from ._progress import progress, summary
 
 __all__ = ["progress", "summary"]

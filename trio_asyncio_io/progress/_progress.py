@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
-from .._core.checks import check_int
-from .._core.describe import amount, duration, plural
 from .._core.statistics import Counts, Statistics
 from .._results import Results
+from .._values.checks import check_int
+from .._values.describe import amount, duration, plural
 
 if TYPE_CHECKING:
     from rich.console import Console

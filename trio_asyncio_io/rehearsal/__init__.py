@@ -17,7 +17,7 @@ The simulation runs the operator's own parts against a model of the service.
 #     _cap                   the rates at which the service may admit calls
 #     _sample                the calls of a sample
 
-from .._public import publish
+from .._values.public import publish
 from ._forecast import Forecast, rehearse
 from ._record import record
 from ._row import ForecastRow

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from textwrap import wrap
 
-from .._core.describe import amount, duration, plural
+from .._values.describe import amount, duration, plural
 from .._watch.charts import nice
 from .._watch.svg import escaped
 from ._row import ForecastRow

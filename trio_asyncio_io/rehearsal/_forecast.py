@@ -9,12 +9,12 @@ from random import Random
 from statistics import fmean, median, stdev
 from typing import Any, Literal
 
-from .._core.checks import check_int, check_number, check_seconds
-from .._core.describe import describe, duration
 from .._core.gate import Gate, PerKey
 from .._core.options import Mode, Options
 from .._core.retry import RetryStrategy
 from .._core.statistics import Statistics
+from .._values.checks import check_int, check_number, check_seconds
+from .._values.describe import describe, duration
 from ..gates import AdaptiveCapacity
 from ._drawing import drawing_of, html_of, table_of
 from ._row import ForecastRow

@@ -12,14 +12,14 @@ from warnings import warn
 import trio
 
 from .._core.admission import check_settled
-from .._core.checks import check_callable, check_int, check_number, check_optional_name
-from .._core.describe import describe
 from .._core.elements import Watermark, value_of
 from .._core.gate import CURRENT_CALL, Gate, PerKey, RefusedError
 from .._core.retry import RetryStrategy
 from .._errors import outcome_of
 from .._function import AsyncFunction, Function, Wrapper, as_function, awaitable_from
 from .._stream import unordered_wait
+from .._values.checks import check_callable, check_int, check_number, check_optional_name
+from .._values.describe import describe
 from ._sample import CallOutcome, RecordedCall, Sample
 
 __all__ = ["record"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from .._core.describe import duration, plural
 from .._core.retry import RetryStrategy
+from .._values.describe import duration, plural
 
 __all__ = ["CallOutcome", "RecordedCall", "Sample"]
 

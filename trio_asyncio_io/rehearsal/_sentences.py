@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from math import exp, inf
 
-from .._core.describe import amount, duration, plural
 from .._core.options import Options
 from .._core.statistics import Statistics
+from .._values.describe import amount, duration, plural
 from ..gates import Budget, RateLimit
 from ._row import ForecastRow
 from ._sample import Sample

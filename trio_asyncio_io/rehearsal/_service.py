@@ -23,7 +23,7 @@ from random import Random
 from statistics import StatisticsError, correlation, fmean, median
 from typing import TypeAlias
 
-from .._core.describe import describe
+from .._values.describe import describe
 from ._cap import FINE_STEP, Cap, caps_of
 from ._sample import RecordedCall, Sample
 

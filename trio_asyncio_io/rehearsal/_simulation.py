@@ -23,7 +23,6 @@ from random import Random
 from typing import Any, Protocol
 
 from .._core.admission import Admission, GateLine, SharedGate
-from .._core.describe import describe
 from .._core.gate import OK, Gate, Outcome, PerKey, expired
 from .._core.observation import ledger_for
 from .._core.options import Options
@@ -31,6 +30,7 @@ from .._core.queue import Entry
 from .._core.retry import Retries
 from .._core.scheduler import Scheduler
 from .._errors import AttemptTimeoutError, Reading, outcome_for
+from .._values.describe import describe
 from ..gates import Budget
 from ._sample import RecordedCall
 from ._service import Begin

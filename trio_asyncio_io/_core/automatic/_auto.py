@@ -53,8 +53,8 @@ from math import inf
 from random import random
 from typing import Any, Literal, TypeAlias
 
-from ..checks import check_callable, check_int, check_optional_name, check_seconds
-from ..describe import amount, plural
+from ..._values.checks import check_callable, check_int, check_optional_name, check_seconds
+from ..._values.describe import amount, plural
 from ..gate import Classify, Gate, Outcome
 from ..refusals import Refusals
 from ._calls import Admitted, Running

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import cbrt, ceil, inf, log2
 from typing import Literal, TypeAlias
 
-from ..describe import amount
+from ..._values.describe import amount
 from ._calls import Latency
 from ._constants import (
     BEYOND,

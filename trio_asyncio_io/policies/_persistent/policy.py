@@ -12,10 +12,10 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ..._codec import Codec, UnreadableError, check_codec, decoded, encoded
-from ..._core.checks import check_name, check_path
-from ..._core.describe import describe
 from ..._function import innermost
 from ..._sqlite import FileThread
+from ..._values.checks import check_name, check_path
+from ..._values.describe import describe
 from .._cached import Lifetime, from_cache, is_none
 from .._policy import Policy, Wrapped, by_position
 from .store import GroupCommit, Insert, Lookup, Store

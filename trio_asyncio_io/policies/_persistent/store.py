@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeVar
 import trio
 
 from ..._codec import Codec
-from ..._core.notes import copied
 from ..._sqlite import Database, FileFormat, FileThread, checksum
+from ..._values.notes import copied
 from .._single_flight import SharedCall
 
 __all__ = ["FORMAT", "CacheError", "GroupCommit", "Insert", "Lookup", "Store"]
