@@ -39,7 +39,7 @@ STAIRS = {
         "**Gates**: rates, adaptive limits, circuit breakers, budgets and limits for each key hold calls back, before "
         "their deadlines begin."
     ),
-    "_core/observation _core/flow _core/statistics _core/verdict _core/histogram _core/samples _core/job": (
+    "_account _core/observation _core/job": (
         "**Statistics and `explain`**: where each second of each slot went, and which change would help."
     ),
     "_core/observer _watch trace report opentelemetry progress": (

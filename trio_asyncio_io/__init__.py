@@ -22,17 +22,18 @@
 #     _errors              the operator's own errors, the user's exceptions, and which of them are transient
 #     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
+#     _account             its counts and durations, where its time went, and the verdict
 #     _values              checks and texts of values, notes of exceptions, and how public names appear
 
+from ._account.histogram import Histogram
+from ._account.statistics import Statistics
+from ._account.verdict import Totals, Verdict
 from ._core.dead_letter import DeadLetter, LostError
 from ._core.elements import StreamRecord, Watermark, assign_watermarks
-from ._core.histogram import Histogram
 from ._core.observer import Observer
 from ._core.options import Options
 from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
-from ._core.statistics import Statistics
-from ._core.verdict import Totals, Verdict
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, transient
 from ._function import AsyncFunction
 from ._operator import AsyncWaitOperator

@@ -55,6 +55,8 @@ from typing import Any, Generic, Self, TypeVar, Unpack, overload
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ._account.statistics import Statistics
+from ._account.verdict import Totals, Verdict
 from ._attempts import Invoker
 from ._calls import register_operator, remove_operator
 from ._core.groups import Grouping
@@ -63,8 +65,6 @@ from ._core.options import Mode, Options, OptionsArguments
 from ._core.queue import Entry
 from ._core.scheduler import Scheduler
 from ._core.snapshot import Snapshot
-from ._core.statistics import Statistics
-from ._core.verdict import Totals, Verdict
 from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
 from ._feeder import Feeder
 from ._function import KnowsOutputs, as_function

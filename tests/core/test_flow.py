@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from trio_asyncio_io._core.flow import Stopwatch
+from trio_asyncio_io._account.flow import Stopwatch
+from trio_asyncio_io._account.verdict import Totals
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import Entry, InputOrder, KeyOrder
-from trio_asyncio_io._core.verdict import Totals
 
 
 def ledger_of(*elements: str, bound: int = 2, capacity: int = 2) -> Ledger:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_asyncio_io import Histogram
-from trio_asyncio_io._core.histogram import Durations
+from trio_asyncio_io._account.histogram import Durations
 
 seconds = st.floats(0.0, 1e9, allow_subnormal=False)
 durations = st.lists(seconds, min_size=1, max_size=50)

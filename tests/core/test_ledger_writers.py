@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import trio_asyncio_io
+from trio_asyncio_io._account.statistics import Counts
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import InputOrder
-from trio_asyncio_io._core.statistics import Counts
 
 PACKAGE = Path(trio_asyncio_io.__file__).parent
 OTHERS = sorted({*PACKAGE.rglob("*.py")} - {PACKAGE / "_core" / "ledger.py"})

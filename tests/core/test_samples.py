@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trio_asyncio_io import Histogram
+from trio_asyncio_io._account.samples import EXACT_RECORDS, FOLD, STRIDE, LoadClass, Sampling, histograms_of, loads_of
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import InputOrder
-from trio_asyncio_io._core.samples import EXACT_RECORDS, FOLD, STRIDE, LoadClass, Sampling, histograms_of, loads_of
 
 
 def call_one(ledger: Ledger, seconds: float) -> None:

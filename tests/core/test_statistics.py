@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Histogram, Statistics, Totals
+from trio_asyncio_io._account.statistics import Counters, Counts
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import InputOrder
-from trio_asyncio_io._core.statistics import Counters, Counts
 
 VALUES: dict[type, Any] = {int: 3, float: 0.5, str: "closed", dict: {"RateLimit": 2.0}, Histogram: Histogram.of([1.0])}
 

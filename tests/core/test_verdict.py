@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from trio_asyncio_io import Totals
-from trio_asyncio_io._core.samples import LoadClass
-from trio_asyncio_io._core.verdict import judge
+from trio_asyncio_io._account.samples import LoadClass
+from trio_asyncio_io._account.verdict import judge
 
 # 100 calls a second of 0.1 s each, in 10 of 10 slots
 BUSY = Totals(

@@ -5,10 +5,10 @@
 #     observation                    calls an observer after each step of a ledger
 #     scheduler                      which attempt starts now: slots and retries
 #     groups (admission)             records whose attempts are one call, and lines in front of gates
-#     ledger (flow)                  what one operator holds, every counter, and where the time goes
+#     ledger                         what one operator holds, and every counter
 #     retry                          whether another attempt follows, and when
 #     options  gate  observer        what users give
 #     automatic (refusals)           a gate that finds the capacity
-#     statistics (histogram)  job  verdict  snapshot  dead_letter    what users get
-#     queue (samples)                the order of the output: begin here
+#     job  snapshot  dead_letter     what users get
+#     queue                          the order of the output: begin here
 #     elements  parameters     what users give and get: elements, watermarks, and types with defaults

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from .._account.verdict import Verdict
 from .._values.describe import duration, plural
-from .verdict import Verdict
 
 __all__ = ["TaskTimes"]
 

@@ -24,14 +24,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from .._account.flow import Flow
+from .._account.statistics import Counters, Statistics
+from .._account.verdict import Totals, Verdict
 from .._values.notes import text_of
 from .dead_letter import DeadLetter
 from .elements import Element, Watermark, is_inserted, value_of, with_value
-from .flow import Flow
 from .queue import Entry, Order
 from .snapshot import Snapshot, SnapshotElement
-from .statistics import Counters, Statistics
-from .verdict import Totals, Verdict
 
 __all__ = ["Ledger"]
 
@@ -98,7 +98,7 @@ class Ledger:
         self.may_start = True
         self.input_ended = False
         self.counters = Counters()
-        self.flow = Flow(capacity or bound, bound, order, self.counters, group=group)
+        self.flow = Flow(capacity or bound, bound, order.entries, self.counters, group=group)
         self._slots_of_record = 0 if group else 1
         self._ungrouped = 0  # new records that wait for their group
         self._watermarks = 0  # accepted and not received

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from .._account.statistics import Counters, Statistics
+from .._account.verdict import Verdict
 from .elements import Watermark
 
 if TYPE_CHECKING:
     from .options import Options
-    from .statistics import Counters, Statistics
-    from .verdict import Verdict
 
 __all__ = ["Meter", "Observer"]
 

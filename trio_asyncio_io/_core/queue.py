@@ -19,9 +19,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from .._account.samples import Samples
 from .._values.describe import describe
 from .elements import Watermark
-from .samples import Samples
 
 __all__ = ["CompletionOrder", "Entry", "InputOrder", "KeyOrder", "Order"]
 

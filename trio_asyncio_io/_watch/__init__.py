@@ -11,10 +11,10 @@
 
 from __future__ import annotations
 
-from .._core.histogram import Histogram
+from .._account.histogram import Histogram
+from .._account.statistics import Statistics
+from .._account.verdict import Verdict
 from .._core.snapshot import Snapshot
-from .._core.statistics import Statistics
-from .._core.verdict import Verdict
 
 __all__ = ["add_displays"]
 

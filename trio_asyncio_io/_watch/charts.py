@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from math import ceil, floor, log10
 
-from .._core.histogram import Histogram
+from .._account.histogram import Histogram
 from .._values.describe import amount, duration
 from .run import Series
 from .svg import escaped

@@ -8,10 +8,10 @@ from html import escape
 from itertools import islice
 from pathlib import Path
 
-from .._core.histogram import Histogram
+from .._account.histogram import Histogram
+from .._account.statistics import Statistics
+from .._account.verdict import Verdict
 from .._core.snapshot import Snapshot, SnapshotElement
-from .._core.statistics import Statistics
-from .._core.verdict import Verdict
 from .._values.describe import amount, describe, duration, plural, printable
 from .charts import latency_chart
 from .page import quantiles, table, times

@@ -13,8 +13,8 @@ from operator import itemgetter
 
 import trio
 
-from .._core.histogram import Histogram
-from .._core.statistics import Statistics
+from .._account.histogram import Histogram
+from .._account.statistics import Statistics
 from .._values.describe import amount, duration, plural
 from .charts import failures_chart, latency_chart, running_chart, throughput_chart
 from .run import Failures, Run

@@ -21,12 +21,12 @@ from uuid import UUID
 
 import trio
 
+from .._account.statistics import Counters, Statistics
+from .._account.verdict import Verdict
 from .._core.job import TaskTimes
 from .._core.observer import Meter
 from .._core.options import Options
 from .._core.snapshot import Snapshot
-from .._core.statistics import Counters, Statistics
-from .._core.verdict import Verdict
 from .._errors import AttemptTimeoutError
 from .._values.describe import describe, duration, printable
 from .._values.notes import leaves_of, text_of

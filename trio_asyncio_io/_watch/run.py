@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from .._core.histogram import Histogram
+from .._account.histogram import Histogram
+from .._account.statistics import Statistics
+from .._account.verdict import Verdict
 from .._core.job import TaskTimes
-from .._core.statistics import Statistics
-from .._core.verdict import Verdict
 
 __all__ = ["MAX_BINS", "MAX_SLOW", "Failures", "Run", "Series", "merge", "merged"]
 

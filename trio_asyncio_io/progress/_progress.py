@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
-from .._core.statistics import Counts, Statistics
+from .._account.statistics import Counts, Statistics
 from .._results import Results
 from .._values.checks import check_int
 from .._values.describe import amount, duration, plural

@@ -9,10 +9,10 @@ from random import Random
 from statistics import fmean, median, stdev
 from typing import Any, Literal
 
+from .._account.statistics import Statistics
 from .._core.gate import Gate, PerKey
 from .._core.options import Mode, Options
 from .._core.retry import RetryStrategy
-from .._core.statistics import Statistics
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe, duration
 from ..gates import AdaptiveCapacity

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from math import exp, inf
 
+from .._account.statistics import Statistics
 from .._core.options import Options
-from .._core.statistics import Statistics
 from .._values.describe import amount, duration, plural
 from ..gates import Budget, RateLimit
 from ._row import ForecastRow

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import Observer, Options, Statistics, Verdict, Watermark
-from trio_asyncio_io._core.statistics import Counters
+from trio_asyncio_io._account.statistics import Counters
 from udfs._plan.arguments import make_settings
 from udfs._sent.row import Row
 from udfs._spark_thread.bridge import enrich

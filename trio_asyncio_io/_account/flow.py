@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 from .histogram import Durations
-from .queue import Entry, Order
 from .samples import FOLD, Sampling, extreme_loads_of, histograms_of, loads_of
 from .statistics import Counters, Statistics
 from .verdict import Totals, Verdict, judge
@@ -66,6 +65,15 @@ class Calls:
         return self._seconds + self._running * (now - self._since)
 
 
+class Record(Protocol):
+    """What the flow reads of a record; see `_core.queue.Entry`."""
+
+    sequence: int
+    attempts: int
+    results: Sequence[Any] | None
+    since: float
+
+
 class Flow:
     """Where the time of one operator goes.
 
@@ -74,7 +82,7 @@ class Flow:
     Args:
         capacity: The operator's limit.
         bound: Upper limit of records in the buffer.
-        order: Holds the invocations that have not ended.
+        held: Returns the elements that the operator holds. Watermarks among them have no attempts.
         counters: The operator's counts and sums.
         group: The largest number of records in a call; 0: calls are made for single records.
 
@@ -101,7 +109,9 @@ class Flow:
         handlers_seconds: The time that records held their slot after their last call, for `on_timeout` and `on_error`.
     """
 
-    def __init__(self, capacity: int, bound: int, order: Order, counters: Counters, *, group: int) -> None:
+    def __init__(
+        self, capacity: int, bound: int, held: Callable[[], Iterable[Record]], counters: Counters, *, group: int
+    ) -> None:
         self.capacity = capacity
         self.group = group
         self.is_ordered = False
@@ -124,7 +134,7 @@ class Flow:
         self.timed_out_seconds = 0.0
         self.handlers_seconds = 0.0
         self._bound = bound
-        self._order = order
+        self._held = held
         self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
@@ -188,15 +198,15 @@ class Flow:
         self.at_keys -= 1
         self.end_gate_wait(seconds)
 
-    def back_off(self, entry: Entry, seconds: float, now: float) -> None:
+    def back_off(self, record: Record, seconds: float, now: float) -> None:
         """An attempt has ended, and another one follows after these seconds."""
-        rested, _ = self.spent.get(entry.sequence, (0.0, 0.0))
-        self.spent[entry.sequence] = rested + seconds, now - entry.since - rested
-        self.backoffs[entry.sequence] = now + seconds
+        rested, _ = self.spent.get(record.sequence, (0.0, 0.0))
+        self.spent[record.sequence] = rested + seconds, now - record.since - rested
+        self.backoffs[record.sequence] = now + seconds
 
-    def end_retries(self, entry: Entry) -> float:
+    def end_retries(self, record: Record) -> float:
         """The invocation of a record has ended that has been retried. Returns its backoffs, in seconds."""
-        rested, attempts = self.spent.pop(entry.sequence, (0.0, 0.0))
+        rested, attempts = self.spent.pop(record.sequence, (0.0, 0.0))
         self.rested_seconds += rested
         self.repeated_seconds += attempts
         return rested
@@ -288,6 +298,6 @@ class Flow:
     def _running(self, now: float) -> float:
         """The time for which the invocations that have not ended have held slots."""
         ends = self.backoffs
-        entries = (entry for entry in self._order.entries() if entry.attempts and entry.results is None)
-        seconds = sum(ends.get(entry.sequence, now) - entry.since for entry in entries)
+        records = (record for record in self._held() if record.attempts and record.results is None)
+        seconds = sum(ends.get(record.sequence, now) - record.since for record in records)
         return seconds - sum(rested for rested, _ in self.spent.values())
