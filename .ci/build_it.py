@@ -39,7 +39,7 @@ STAIRS = {
         "**Gates**: rates, adaptive limits, circuit breakers, budgets and limits for each key hold calls back, before "
         "their deadlines begin."
     ),
-    "_account _core/observation _core/job": (
+    "_account _core/observation": (
         "**Statistics and `explain`**: where each second of each slot went, and which change would help."
     ),
     "_core/observer _watch trace report opentelemetry progress": (

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from ._calls import usage_of_all
 from ._core.gate import sum_as_written
-from ._core.job import TaskTimes
 from ._function import KnowsOutputs, is_async, name_of
 from ._values.checks import check_int, check_number
 from ._values.describe import describe, duration
 from ._values.public import check_keywords, list_keywords, publish
+from ._watch.job import TaskTimes
 from .progress._progress import Summary, clock, display_on, gates_and_hedges
 
 __all__ = [

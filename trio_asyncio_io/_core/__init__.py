@@ -9,6 +9,6 @@
 #     retry                          whether another attempt follows, and when
 #     options  gate  observer        what users give
 #     automatic (refusals)           a gate that finds the capacity
-#     job  snapshot  dead_letter     what users get
+#     snapshot  dead_letter          what users get
 #     queue                          the order of the output: begin here
 #     elements  parameters     what users give and get: elements, watermarks, and types with defaults

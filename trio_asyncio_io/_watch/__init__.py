@@ -8,6 +8,7 @@
 #     charts  events       the charts of a page; the records of a run as trace events, and many traces as one
 #     recorder  files      an observer that follows records through their slots; reports and traces on disk
 #     run  steps  svg      the numbers of a run; the steps of one record; elements of a drawing
+#     job                  the time of the tasks of a Spark query, which its page shows
 
 from __future__ import annotations
 

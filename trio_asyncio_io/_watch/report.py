@@ -23,7 +23,6 @@ import trio
 
 from .._account.statistics import Counters, Statistics
 from .._account.verdict import Verdict
-from .._core.job import TaskTimes
 from .._core.observer import Meter
 from .._core.options import Options
 from .._core.snapshot import Snapshot
@@ -32,6 +31,7 @@ from .._values.describe import describe, duration, printable
 from .._values.notes import leaves_of, text_of
 from .display import frame_of
 from .files import Parts, path_of_part, replace
+from .job import TaskTimes
 from .page import page
 from .recorder import Recorder
 from .run import MAX_SLOW, Run, Series, merge

@@ -11,7 +11,7 @@ from typing import Any
 from .._account.histogram import Histogram
 from .._account.statistics import Statistics
 from .._account.verdict import Verdict
-from .._core.job import TaskTimes
+from .job import TaskTimes
 
 __all__ = ["MAX_BINS", "MAX_SLOW", "Failures", "Run", "Series", "merge", "merged"]
 

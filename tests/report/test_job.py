@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trio_asyncio_io import Verdict
-from trio_asyncio_io._core.job import TaskTimes
+from trio_asyncio_io._watch.job import TaskTimes
 
 
 def task(began: float, seconds: float, *, first: bool = False, **times: float) -> TaskTimes:
