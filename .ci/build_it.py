@@ -17,12 +17,14 @@ STAIRS = {
     "_core/queue _core/elements _core/snapshot _core/parameters": (
         "**The heart's own ground**: the orders, the elements, the snapshot."
     ),
-    "_operator _worker _attempts _feeder _results _tasks _function _core/ledger _core/scheduler": (
+    "_operator/operator _operator/worker _operator/attempts _operator/feeder _operator/results _operator/tasks "
+    "_operator/function _operator/__init__ _core/ledger _core/scheduler": (
         "**Speed, `put` and interrupts.** Workers that live as long as the operator, outputs in chunks, one account of "
         "all numbers. Callers may put elements. Ctrl-C between any two steps loses nothing. Calls that never wait let "
         "other tasks run. A retry keeps its context variables."
     ),
-    "_stream _signatures __init__ _core/__init__ _core/options _values/__init__ _values/checks _values/public": (
+    "_operator/stream _operator/signatures __init__ _core/__init__ _core/options _values/__init__ "
+    "_values/checks _values/public": (
         "**Arguments that are checked**: an error names the parameter, its value and what to do."
     ),
     "_errors _values/describe _values/notes": (
@@ -35,7 +37,7 @@ STAIRS = {
     ),
     "_core/dead_letter": "**Dead letters**: a failed record leaves through a channel of its own.",
     "_core/groups": "**Groups**: one call for several records, and halves of it after a failure.",
-    "_gates _core/gate _core/admission _core/automatic _core/refusals gates": (
+    "_operator/gates _core/gate _core/admission _core/automatic _core/refusals gates": (
         "**Gates**: rates, adaptive limits, circuit breakers, budgets and limits for each key hold calls back, before "
         "their deadlines begin."
     ),
@@ -46,7 +48,7 @@ STAIRS = {
         "**Observers**: a hook at each step of a record, and a trace, a report, metrics and a progress display that "
         "use them."
     ),
-    "_sharing _calls policies adapters blocking": (
+    "_operator/sharing _operator/calls policies adapters blocking": (
         "**Functions around a function**: caches, single flight, hedges, threads, asyncio and callbacks, with calls "
         "that several records share."
     ),
@@ -83,8 +85,8 @@ def _marked(mark: str, lines: str) -> list[str]:
 
 
 def synopsis() -> str:
-    """The pseudocode at the head of `_operator.py`."""
-    text = ast.get_docstring(ast.parse((PACKAGE / "_operator.py").read_text(encoding="utf-8"))) or ""
+    """The pseudocode at the head of `_operator/operator.py`."""
+    text = ast.get_docstring(ast.parse((PACKAGE / "_operator" / "operator.py").read_text(encoding="utf-8"))) or ""
     lines = text.splitlines()
     inside = [number for number, line in enumerate(lines) if line.startswith("    ")]
     return "```text\n" + "\n".join(line[4:] for line in lines[inside[0] : inside[-1] + 1]) + "\n```"

@@ -8,17 +8,7 @@
 #     queues  embedding    public modules of what is below: the queues, and helpers for packages like udfs
 #     gates                rates, capacities, budgets, circuit breakers: plain data without await
 #     _watch               the recorder of a run, and the views that draw what it has recorded
-#     _stream              ordered_wait, unordered_wait, keyed_wait
-#     _operator            owns the nursery, and connects the parts; read it first
-#     _feeder  _worker
-#                          the tasks that accept records and call the function
-#     _attempts            one call, and what replaces its result
-#     _results             the task that emits, and what the consumer reads: the results and the dead letters
-#     _gates               gates in use: their clocks, their users, and the calls that they have admitted
-#     _sharing             resources that several operators share by name
-#     _calls               the present call: its deadline, its gates, its operator
-#     _tasks               wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
-#     _function            the user's function
+#     _operator            the tasks around the core, and the functions that start them: begin with `operator`
 #     _errors              the operator's own errors, the user's exceptions, and which of them are transient
 #     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
@@ -35,11 +25,11 @@ from ._core.options import Options
 from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, transient
-from ._function import AsyncFunction
-from ._operator import AsyncWaitOperator
-from ._results import Results
-from ._sharing import lingering, shared
-from ._stream import keyed_wait, ordered_wait, unordered_wait
+from ._operator.function import AsyncFunction
+from ._operator.operator import AsyncWaitOperator
+from ._operator.results import Results
+from ._operator.sharing import lingering, shared
+from ._operator.stream import keyed_wait, ordered_wait, unordered_wait
 from ._values.public import publish
 from ._watch import add_displays
 

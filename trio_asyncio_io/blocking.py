@@ -11,7 +11,7 @@ from types import FrameType
 
 import trio
 
-from ._tasks import LINES_OF_RUN
+from ._operator.tasks import LINES_OF_RUN
 from ._values.checks import check_seconds
 
 __all__ = ["BlockedLoop"]

@@ -5,9 +5,9 @@ Experimental: these names may change in any release. An application does not nee
 
 from __future__ import annotations
 
-from ._calls import usage_of_all
 from ._core.gate import sum_as_written
-from ._function import KnowsOutputs, is_async, name_of
+from ._operator.calls import usage_of_all
+from ._operator.function import KnowsOutputs, is_async, name_of
 from ._values.checks import check_int, check_number
 from ._values.describe import describe, duration
 from ._values.public import check_keywords, list_keywords, publish

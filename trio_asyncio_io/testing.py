@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import trio
 
 from ._errors import is_cancelled, split
-from ._function import Function, Wrapper, as_function
+from ._operator.function import Function, Wrapper, as_function
 from ._values.checks import check_seconds
 
 __all__ = ["Call", "Recorder", "Scripted", "Step", "fails_first"]

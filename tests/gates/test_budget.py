@@ -243,7 +243,7 @@ async def test_budgets_of_one_name_are_one(autojump_clock: None) -> None:
 async def test_each_tenant_has_a_budget_that_is_never_forgotten(
     autojump_clock: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trio_asyncio_io._gates.MAX_UNUSED", 10)
+    monkeypatch.setattr("trio_asyncio_io._operator.gates.MAX_UNUSED", 10)
     gate = PerKey(Budget(1.0), key=lambda element: element % 500)
     found, errors, _ = await run(Service(1.0), gate, range(1500))
     assert (found, len(errors)) == (list(range(500)), 1000)

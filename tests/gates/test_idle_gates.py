@@ -18,7 +18,7 @@ from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Gate, RateLimit
 
 PACKAGE = Path(trio_asyncio_io.__path__[0])
 # What an operator's gates consist of. The options and the ledger also know of gates, and are needed without
-MODULES = tuple(str(PACKAGE / module) for module in ("gates", "_gates.py", "_core/gate.py"))
+MODULES = tuple(str(PACKAGE / module) for module in ("gates", "_operator/gates.py", "_core/gate.py"))
 
 
 def lines_in_gates(gate: Callable[[], Gate | None], elements: int = 1_000) -> float:

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io._tasks import cpu_wait, read_clocks
+from trio_asyncio_io._operator.tasks import cpu_wait, read_clocks
 
 
 async def test_the_clocks_are_the_time_of_trio_and_the_cpu_time_of_the_thread(autojump_clock: MockClock) -> None:
@@ -26,8 +26,8 @@ async def test_the_time_for_which_the_thread_waits_for_the_cpu_counts(
     """On a busy machine, a CPU-bound function has the CPU for a part of the time only."""
     statistics = tmp_path / "schedstat"
     statistics.write_text("123 4500000000 6\n")
-    monkeypatch.setattr("trio_asyncio_io._tasks.SCHEDSTAT", statistics)
-    monkeypatch.setattr("trio_asyncio_io._tasks.thread_time", lambda: 1.25)
+    monkeypatch.setattr("trio_asyncio_io._operator.tasks.SCHEDSTAT", statistics)
+    monkeypatch.setattr("trio_asyncio_io._operator.tasks.thread_time", lambda: 1.25)
     assert read_clocks()[1] == 5.75
 
 
@@ -38,5 +38,5 @@ def test_a_system_that_does_not_count_that_time_reports_none(
     statistics = tmp_path / "schedstat"
     if content is not None:
         statistics.write_text(content)
-    monkeypatch.setattr("trio_asyncio_io._tasks.SCHEDSTAT", statistics)
+    monkeypatch.setattr("trio_asyncio_io._operator.tasks.SCHEDSTAT", statistics)
     assert cpu_wait() == 0.0

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 
 from tests.support import outputs
 from trio_asyncio_io import AsyncFunction, FixedDelay, Observer, ordered_wait
-from trio_asyncio_io._tasks import BlockContext
+from trio_asyncio_io._operator.tasks import BlockContext
 
 tenant: ContextVar[Any] = ContextVar("tenant", default="nobody")
 

@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs, timed_outputs
 from trio_asyncio_io import StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io._results import CHUNKS_PER_PASS
+from trio_asyncio_io._operator.results import CHUNKS_PER_PASS
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)

@@ -19,7 +19,7 @@ from trio_asyncio_io import AsyncWaitOperator, AttemptTimeoutError, FixedDelay, 
 from trio_asyncio_io._core.admission import Admission, Waiting
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import Entry
-from trio_asyncio_io._worker import Worker
+from trio_asyncio_io._operator.worker import Worker
 from trio_asyncio_io.gates import Budget, BudgetError, CircuitBreaker, Outcome, PerKey, RateLimit
 from trio_asyncio_io.policies import cached, gated, hedged, single_flight
 from trio_asyncio_io.trace import TraceRecorder

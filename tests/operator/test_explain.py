@@ -270,8 +270,8 @@ async def test_the_verdict_is_the_same_while_it_runs(situation: Situation, autoj
 
 
 async def test_a_busy_thread_is_the_limit(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_asyncio_io._tasks.thread_time", lambda: 0.95 * trio.current_time())
-    monkeypatch.setattr("trio_asyncio_io._tasks.cpu_wait", lambda: 0.0)
+    monkeypatch.setattr("trio_asyncio_io._operator.tasks.thread_time", lambda: 0.95 * trio.current_time())
+    monkeypatch.setattr("trio_asyncio_io._operator.tasks.cpu_wait", lambda: 0.0)
     verdict = await explained(SITUATIONS["all slots are busy"])
     assert verdict.limit == "cpu"
     assert "95%" in str(verdict)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction, NotAsyncError
-from trio_asyncio_io._function import as_function, awaitable_from, is_async
+from trio_asyncio_io._operator.function import as_function, awaitable_from, is_async
 
 
 async def upper(value: str) -> str:

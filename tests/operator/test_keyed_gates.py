@@ -373,7 +373,7 @@ async def test_a_key_is_forgotten_when_its_gates_have_learnt_nothing(autojump_cl
 async def test_keys_that_may_be_forgotten_displace_no_other_key(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trio_asyncio_io._gates.MAX_UNUSED", 1_000)
+    monkeypatch.setattr("trio_asyncio_io._operator.gates.MAX_UNUSED", 1_000)
     gate = PerKey(RateLimit(1.0, weight=lambda value: 1000.0 if value == "big" else 1.0), key=lambda value: value)
     recorder = Recorder(Scripted())
 
@@ -407,7 +407,7 @@ class Count(Gate):
 async def test_the_least_recently_used_of_too_many_keys_are_forgotten(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trio_asyncio_io._gates.MAX_UNUSED", 50)
+    monkeypatch.setattr("trio_asyncio_io._operator.gates.MAX_UNUSED", 50)
     gate = PerKey(Count(), key=lambda value: value)
     for values in (range(60), [0], range(60, 80)):
         await results_of(unordered_wait(values, Scripted(), timeout=1.0, gate=gate))

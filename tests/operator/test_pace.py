@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock, assert_checkpoints
 
 from trio_asyncio_io import AsyncWaitOperator, Snapshot, SnapshotElement, ordered_wait
-from trio_asyncio_io._tasks import SECONDS_PER_PASS, Pace
+from trio_asyncio_io._operator.tasks import SECONDS_PER_PASS, Pace
 from trio_asyncio_io.testing import Recorder, Scripted
 
 AT_ONCE = Scripted()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trio_asyncio_io._tasks import Wakeup
+from trio_asyncio_io._operator.tasks import Wakeup
 
 
 async def wait_as(name: str, wakeup: Wakeup, woken: list[str]) -> None:

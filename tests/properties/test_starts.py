@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.properties.runs import on_virtual_time
 from tests.properties.test_comparison import SEEDS, of_lists, scenario_of, source_of
-from trio_asyncio_io import AsyncWaitOperator, _operator
+from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io._core.scheduler import Scheduler
 from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, PerKey, RateLimit
 from trio_asyncio_io.testing import Scripted
@@ -61,5 +61,5 @@ def test_no_attempt_may_start_while_all_tasks_wait(seed: int) -> None:
             nursery.cancel_scope.cancel()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_operator, "Scheduler", Seen)
+        patch.setattr("trio_asyncio_io._operator.operator.Scheduler", Seen)
         on_virtual_time(body)

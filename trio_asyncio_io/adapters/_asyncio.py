@@ -19,7 +19,7 @@ from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from .._function import Invokes, OpenedFunction, Wrapper, as_function, awaitable_from, is_async
+from .._operator.function import Invokes, OpenedFunction, Wrapper, as_function, awaitable_from, is_async
 from .._values.describe import describe
 from ._in_thread import cancelled_by_asyncio
 

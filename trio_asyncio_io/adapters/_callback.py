@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, ove
 import trio
 
 from .._errors import NotAsyncError
-from .._function import Wrapper
+from .._operator.function import Wrapper
 from .._values.describe import describe
 from ._in_thread import cancelled_by_asyncio, check_synchronous
 

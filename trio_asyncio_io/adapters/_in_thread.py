@@ -10,7 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import trio
 
-from .._function import Wrapper, is_async
+from .._operator.function import Wrapper, is_async
 from .._values.describe import describe
 
 __all__ = ["cancelled_by_asyncio", "check_synchronous", "in_thread"]

@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from .._calls import FromCache
+from .._operator.calls import FromCache
 from .._values.checks import check_callable, check_exception_types, check_int, check_seconds
 from .._values.notes import copied, without_frames
 from ._policy import Policy, RunChange, Wrapped, by_position

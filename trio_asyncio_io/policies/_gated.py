@@ -9,11 +9,11 @@ from weakref import WeakKeyDictionary
 import trio
 from trio.lowlevel import ParkingLot, enable_ki_protection
 
-from .._calls import ledger_of_call, stop_of_call
 from .._core.admission import Admission, GateLine, Weights
 from .._core.gate import Gate, PerKey, RefusedError, as_gates
 from .._core.queue import Entry
-from .._gates import Gates
+from .._operator.calls import ledger_of_call, stop_of_call
+from .._operator.gates import Gates
 from ._policy import Policy, Wrapped, by_position
 
 __all__ = ["gated"]

@@ -19,8 +19,8 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from .._calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
 from .._errors import NotAsyncError, is_cancelled, outcome_of, split
+from .._operator.calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
 from .._values.checks import check_int, check_number
 from .._values.describe import describe
 from ._policy import Policy, RunChange, Wrapped, by_position

@@ -12,8 +12,8 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from .._function import Invokes, OpenedFunction, Wrapper, as_function
-from .._tasks import awaited
+from .._operator.function import Invokes, OpenedFunction, Wrapper, as_function
+from .._operator.tasks import awaited
 from .._values.describe import describe
 
 __all__ = ["Policy", "RunChange", "Wrapped", "by_position", "distinct_key"]

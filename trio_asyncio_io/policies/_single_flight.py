@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from .._calls import follow_creator
+from .._operator.calls import follow_creator
 from .._values.notes import copied, set_on
 from ._policy import Policy, Wrapped, by_position
 

@@ -13,7 +13,7 @@ import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
 from .._account.statistics import Counts, Statistics
-from .._results import Results
+from .._operator.results import Results
 from .._values.checks import check_int
 from .._values.describe import amount, duration, plural
 

@@ -16,8 +16,8 @@ from .._core.elements import Watermark, value_of
 from .._core.gate import CURRENT_CALL, Gate, PerKey, RefusedError
 from .._core.retry import RetryStrategy
 from .._errors import outcome_of
-from .._function import AsyncFunction, Function, Wrapper, as_function, awaitable_from
-from .._stream import unordered_wait
+from .._operator.function import AsyncFunction, Function, Wrapper, as_function, awaitable_from
+from .._operator.stream import unordered_wait
 from .._values.checks import check_callable, check_int, check_number, check_optional_name
 from .._values.describe import describe
 from ._sample import CallOutcome, RecordedCall, Sample

@@ -12,7 +12,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ..._codec import Codec, UnreadableError, check_codec, decoded, encoded
-from ..._function import innermost
+from ..._operator.function import innermost
 from ..._sqlite import FileThread
 from ..._values.checks import check_name, check_path
 from ..._values.describe import describe

@@ -14,17 +14,17 @@ from typing import Any, Self, TypeAlias, cast
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._core.gate import CURRENT_CALL, RefusedError
-from ._core.ledger import Ledger
-from ._core.options import OnTimeout, Options
-from ._core.queue import Entry
-from ._core.retry import Retries
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio, transient
-from ._function import awaitable_from, checked_awaitable, name_of
-from ._gates import Gates
-from ._tasks import awaited, interruptible
-from ._values.describe import describe
-from ._values.notes import add_note
+from .._core.gate import CURRENT_CALL, RefusedError
+from .._core.ledger import Ledger
+from .._core.options import OnTimeout, Options
+from .._core.queue import Entry
+from .._core.retry import Retries
+from .._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio, transient
+from .._values.describe import describe
+from .._values.notes import add_note
+from .function import awaitable_from, checked_awaitable, name_of
+from .gates import Gates
+from .tasks import awaited, interruptible
 
 __all__ = ["Invoker"]
 

@@ -10,13 +10,15 @@ from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 
 from trio.lowlevel import enable_ki_protection
 
-from ._core.elements import StreamRecord
-from ._core.options import Options, OptionsArguments
-from ._core.snapshot import Snapshot
-from ._function import innermost
-from ._operator import AsyncWaitOperator
-from ._results import Results
-from ._signatures import (
+from .._core.elements import StreamRecord
+from .._core.options import Options, OptionsArguments
+from .._core.snapshot import Snapshot
+from .._values.describe import describe, plural
+from .._values.public import check_keywords, list_keywords, typed_as
+from .function import innermost
+from .operator import AsyncWaitOperator
+from .results import Results
+from .signatures import (
     FlatArguments,
     FlatFunction,
     FlatGroupArguments,
@@ -35,9 +37,7 @@ from ._signatures import (
     Source,
     ValueOfFunction,
 )
-from ._tasks import LINES_OF_RUN
-from ._values.describe import describe, plural
-from ._values.public import check_keywords, list_keywords, typed_as
+from .tasks import LINES_OF_RUN
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 

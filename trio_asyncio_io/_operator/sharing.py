@@ -26,12 +26,12 @@ from weakref import WeakKeyDictionary, WeakSet
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from ._calls import nurseries_of_call
-from ._errors import combine, reraise
-from ._tasks import dict_of_run
-from ._values.checks import check_callable, check_name, check_seconds
-from ._values.describe import describe
-from ._values.notes import copied
+from .._errors import combine, reraise
+from .._values.checks import check_callable, check_name, check_seconds
+from .._values.describe import describe
+from .._values.notes import copied
+from .calls import nurseries_of_call
+from .tasks import dict_of_run
 
 __all__ = ["Scope", "lingering", "parts_of", "shared"]
 

@@ -11,14 +11,14 @@ from typing import Generic, NoReturn, Self, TypeVar
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
-from ._account.statistics import Statistics
-from ._account.verdict import Verdict
-from ._core.dead_letter import DeadLetter
-from ._core.ledger import Ledger
-from ._core.parameters import AnyByDefault, E
-from ._core.queue import Entry
-from ._core.snapshot import Snapshot
-from ._tasks import Pace, Wakeup, read_clocks
+from .._account.statistics import Statistics
+from .._account.verdict import Verdict
+from .._core.dead_letter import DeadLetter
+from .._core.ledger import Ledger
+from .._core.parameters import AnyByDefault, E
+from .._core.queue import Entry
+from .._core.snapshot import Snapshot
+from .tasks import Pace, Wakeup, read_clocks
 
 __all__ = ["Consumers", "DeadLetters", "Emitter", "Results"]
 

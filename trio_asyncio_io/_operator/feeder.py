@@ -8,11 +8,11 @@ from typing import Any
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._core.elements import Watermark, value_of
-from ._core.ledger import Ledger
-from ._core.queue import Entry
-from ._tasks import InterruptibleAsyncIterator, Pace, Wakeup
-from ._values.describe import describe
+from .._core.elements import Watermark, value_of
+from .._core.ledger import Ledger
+from .._core.queue import Entry
+from .._values.describe import describe
+from .tasks import InterruptibleAsyncIterator, Pace, Wakeup
 
 __all__ = ["Feeder"]
 

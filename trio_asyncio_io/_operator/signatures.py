@@ -16,12 +16,12 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterab
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, Literal, Required, TypeAlias, TypeVar, final
 
-from ._core.elements import Element, StreamRecord, Watermark
-from ._core.options import OptionsArguments
-from ._core.parameters import E
-from ._core.snapshot import Snapshot
-from ._function import AsyncFunction, Function
-from ._results import Results
+from .._core.elements import Element, StreamRecord, Watermark
+from .._core.options import OptionsArguments
+from .._core.parameters import E
+from .._core.snapshot import Snapshot
+from .function import AsyncFunction, Function
+from .results import Results
 
 __all__ = [
     "FlatArguments",

@@ -26,20 +26,20 @@ from typing import Any
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ._attempts import Invoker
-from ._calls import register_worker, remove_worker
-from ._core.admission import GateLine, Waiting
-from ._core.gate import CANCELLED, OK, expired
-from ._core.groups import Half, depth_of, half_of
-from ._core.ledger import Ledger
-from ._core.queue import Entry
-from ._core.scheduler import Scheduler
-from ._errors import AttemptTimeoutError, Reading, is_cancelled, may_help_to_split, split
-from ._gates import Gates
-from ._results import Emitter
-from ._tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
-from ._values.describe import describe
-from ._values.notes import copied, set_on
+from .._core.admission import GateLine, Waiting
+from .._core.gate import CANCELLED, OK, expired
+from .._core.groups import Half, depth_of, half_of
+from .._core.ledger import Ledger
+from .._core.queue import Entry
+from .._core.scheduler import Scheduler
+from .._errors import AttemptTimeoutError, Reading, is_cancelled, may_help_to_split, split
+from .._values.describe import describe
+from .._values.notes import copied, set_on
+from .attempts import Invoker
+from .calls import register_worker, remove_worker
+from .gates import Gates
+from .results import Emitter
+from .tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
 
 __all__ = ["WorkerPool"]
 

@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 import trio
 from trio.lowlevel import ParkingLot, RunVar, Task, disable_ki_protection, enable_ki_protection
 
-from ._function import awaitable_from
+from .function import awaitable_from
 
 __all__ = [
     "LINES_OF_RUN",

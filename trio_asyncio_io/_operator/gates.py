@@ -17,13 +17,13 @@ from weakref import ref
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from ._calls import WeighedCall, present_call
-from ._core.admission import Admission, GateLine, SharedGate, Weights
-from ._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, identity_of
-from ._core.queue import Entry
-from ._errors import Reading, outcome_for
-from ._tasks import dict_of_run
-from ._values.notes import set_on
+from .._core.admission import Admission, GateLine, SharedGate, Weights
+from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, identity_of
+from .._core.queue import Entry
+from .._errors import Reading, outcome_for
+from .._values.notes import set_on
+from .calls import WeighedCall, present_call
+from .tasks import dict_of_run
 
 __all__ = ["Gates"]
 

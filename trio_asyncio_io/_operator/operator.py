@@ -55,23 +55,26 @@ from typing import Any, Generic, Self, TypeVar, Unpack, overload
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._account.statistics import Statistics
-from ._account.verdict import Totals, Verdict
-from ._attempts import Invoker
-from ._calls import register_operator, remove_operator
-from ._core.groups import Grouping
-from ._core.observation import ledger_for
-from ._core.options import Mode, Options, OptionsArguments
-from ._core.queue import Entry
-from ._core.scheduler import Scheduler
-from ._core.snapshot import Snapshot
-from ._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
-from ._feeder import Feeder
-from ._function import KnowsOutputs, as_function
-from ._gates import Gates
-from ._results import Consumers, DeadLetters, Emitter, Results
-from ._sharing import Scope
-from ._signatures import (
+from .._account.statistics import Statistics
+from .._account.verdict import Totals, Verdict
+from .._core.groups import Grouping
+from .._core.observation import ledger_for
+from .._core.options import Mode, Options, OptionsArguments
+from .._core.queue import Entry
+from .._core.scheduler import Scheduler
+from .._core.snapshot import Snapshot
+from .._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
+from .._values.describe import describe
+from .._values.notes import add_note
+from .._values.public import check_keywords, list_keywords
+from .attempts import Invoker
+from .calls import register_operator, remove_operator
+from .feeder import Feeder
+from .function import KnowsOutputs, as_function
+from .gates import Gates
+from .results import Consumers, DeadLetters, Emitter, Results
+from .sharing import Scope
+from .signatures import (
     FlatArguments,
     FlatFunction,
     FlatGroupArguments,
@@ -85,11 +88,8 @@ from ._signatures import (
     SingleArguments,
     Source,
 )
-from ._tasks import Wakeup, awaited, interruptible, read_clocks
-from ._values.describe import describe
-from ._values.notes import add_note
-from ._values.public import check_keywords, list_keywords
-from ._worker import WorkerPool
+from .tasks import Wakeup, awaited, interruptible, read_clocks
+from .worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator"]
 

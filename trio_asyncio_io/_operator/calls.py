@@ -17,10 +17,10 @@ from weakref import WeakMethod
 import trio
 from trio.lowlevel import Task, current_task, enable_ki_protection
 
-from ._core.admission import Admission, CallEndedError, GateLine
-from ._core.gate import CURRENT_CALL
-from ._core.ledger import Ledger
-from ._core.queue import Entry
+from .._core.admission import Admission, CallEndedError, GateLine
+from .._core.gate import CURRENT_CALL
+from .._core.ledger import Ledger
+from .._core.queue import Entry
 
 __all__ = [
     "FromCache",

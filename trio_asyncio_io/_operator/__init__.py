@@ -1,0 +1,15 @@
+"""The operator: the tasks around the core, and the functions that start them."""
+
+# The layout. Imports point down only.
+#
+#     stream               ordered_wait, unordered_wait, keyed_wait
+#     operator             owns the nursery, and connects the parts; read it first
+#     feeder  worker       the tasks that accept records and call the function
+#     signatures           the types of the public functions
+#     attempts             one call, and what replaces its result
+#     results              the task that emits, and what the consumer reads: the results and the dead letters
+#     gates                gates in use: their clocks, their users, and the calls that they have admitted
+#     sharing              resources that several operators share by name
+#     calls                the present call: its deadline, its gates, its operator
+#     tasks                wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
+#     function             the user's function
