@@ -52,7 +52,7 @@ STAIRS = {
         "**Functions around a function**: caches, single flight, hedges, threads, asyncio and callbacks, with calls "
         "that several records share."
     ),
-    "checkpoints _codec _sqlite": "**Durable checkpoints**: a snapshot in a file, while the operator runs.",
+    "checkpoints _files": "**Durable checkpoints**: a snapshot in a file, while the operator runs.",
     "rehearsal": "**Forecasts**: the scheduler on simulated calls, without tasks.",
     "testing queues embedding": (
         "**Tools**: scripted functions, the queues with a bound, operators inside other runtimes."

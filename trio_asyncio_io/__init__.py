@@ -10,7 +10,7 @@
 #     _watch               the recorder of a run, and the views that draw what it has recorded
 #     _operator            the tasks around the core, and the functions that start them: begin with `operator`
 #     _errors              the operator's own errors, the user's exceptions, and which of them are transient
-#     _sqlite  _codec      an SQLite file of ours, and the values in it: persistent cache, durable checkpoints
+#     _files               SQLite files of ours, and the values in them: persistent cache, durable checkpoints
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
 #     _account             its counts and durations, where its time went, and the verdict
 #     _values              checks and texts of values, notes of exceptions, and how public names appear

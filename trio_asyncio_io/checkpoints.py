@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
-from ._codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
 from ._core.snapshot import Snapshot
-from ._sqlite import Database, FileFormat, FileThread, checksum
+from ._files.codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
+from ._files.sqlite import Database, FileFormat, FileThread, checksum
 from ._values.checks import check_name, check_path
 from ._values.describe import describe
 

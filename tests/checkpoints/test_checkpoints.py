@@ -615,7 +615,7 @@ async def test_other_tasks_run_while_a_commit_waits(store: SQLiteStore, path: Pa
 async def test_a_file_that_stays_locked_is_an_error_and_the_old_checkpoint_remains(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trio_asyncio_io._sqlite.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("trio_asyncio_io._files.sqlite.BUSY_SECONDS", 0.1)
     async with SQLiteStore(path) as store:
         await store.commit("job", OLD)
         with writing(path), pytest.raises(CheckpointError, match=r"was locked by another process for 0\.1 s"):

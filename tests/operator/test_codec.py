@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from tests.support import stable_id
 from trio_asyncio_io import DeadLetter, LostError, Snapshot, SnapshotElement, StreamRecord, Watermark
-from trio_asyncio_io._codec import MAX_DEPTH, NotStorableError, UnreadableError, check_codec, decoded, encoded
+from trio_asyncio_io._files.codec import MAX_DEPTH, NotStorableError, UnreadableError, check_codec, decoded, encoded
 
 PARIS = ZoneInfo("Europe/Paris")
 ZONES = st.none() | st.sampled_from([UTC, PARIS, ZoneInfo("UTC"), timezone(timedelta(hours=-5, seconds=1), "here")])
@@ -313,7 +313,7 @@ def test_a_payload_without_a_meaning_is_refused(payload: bytes) -> None:
 
 def test_the_bytes_of_a_set_do_not_depend_on_the_process() -> None:
     code = (
-        "from trio_asyncio_io._codec import encoded; "
+        "from trio_asyncio_io._files.codec import encoded; "
         "print(encoded(frozenset('abcdefgh') | {1, None, (2, 'b')}, 'plain', ''))"
     )
     outputs = {

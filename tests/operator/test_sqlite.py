@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from tests.support import PATIENCE
-from trio_asyncio_io._sqlite import Database, FileFormat, FileThread
+from trio_asyncio_io._files.sqlite import Database, FileFormat, FileThread
 
 
 class BadFileError(Exception):
@@ -151,7 +151,7 @@ def test_another_version_is_refused(version: int, path: Path, file_format: FileF
 def test_a_file_that_stays_locked_is_an_error(
     path: Path, file_format: FileFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trio_asyncio_io._sqlite.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("trio_asyncio_io._files.sqlite.BUSY_SECONDS", 0.05)
     with opened(path, file_format) as database, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(BadFileError, match=r"was locked by another process for 0\.05 s"):

@@ -131,7 +131,7 @@ def test_a_newer_version_is_refused(path: Path) -> None:
 
 
 def test_a_request_to_a_file_that_stays_locked_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_asyncio_io._sqlite.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("trio_asyncio_io._files.sqlite.BUSY_SECONDS", 0.05)
     with OpenedStore(path) as one:
         one.insert(a="1")
         other = sqlite3.connect(path, isolation_level=None)

@@ -11,9 +11,9 @@ from typing import Any, ParamSpec, TypeVar
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ..._codec import Codec, UnreadableError, check_codec, decoded, encoded
+from ..._files.codec import Codec, UnreadableError, check_codec, decoded, encoded
+from ..._files.sqlite import FileThread
 from ..._operator.function import innermost
-from ..._sqlite import FileThread
 from ..._values.checks import check_name, check_path
 from ..._values.describe import describe
 from .._cached import Lifetime, from_cache, is_none

@@ -12,8 +12,8 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
-from ..._codec import Codec
-from ..._sqlite import Database, FileFormat, FileThread, checksum
+from ..._files.codec import Codec
+from ..._files.sqlite import Database, FileFormat, FileThread, checksum
 from ..._values.notes import copied
 from .._single_flight import SharedCall
 

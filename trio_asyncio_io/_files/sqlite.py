@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import trio
 
-from ._codec import Codec
+from .codec import Codec
 
 __all__ = ["Database", "FileFormat", "FileThread", "checksum"]
 

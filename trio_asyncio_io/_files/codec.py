@@ -20,10 +20,10 @@ from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from ._core.dead_letter import DeadLetter, lost_error, texts_of
-from ._core.elements import StreamRecord, Watermark
-from ._core.snapshot import Snapshot, SnapshotElement
-from ._values.describe import describe
+from .._core.dead_letter import DeadLetter, lost_error, texts_of
+from .._core.elements import StreamRecord, Watermark
+from .._core.snapshot import Snapshot, SnapshotElement
+from .._values.describe import describe
 
 __all__ = ["Codec", "NotStorableError", "UnreadableError", "check_codec", "decoded", "encoded"]
 
