@@ -9,10 +9,10 @@
 #     gates                rates, capacities, budgets, circuit breakers: plain data without await
 #     _watch               the recorder of a run, and the views that draw what it has recorded
 #     _operator            the tasks around the core, and the functions that start them: begin with `operator`
-#     _errors              the operator's own errors, the user's exceptions, and which of them are transient
 #     _files               SQLite files of ours, and the values in them: persistent cache, durable checkpoints
+#     _errors              the operator's own errors, the user's exceptions, and which of them are transient
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
-#     _account             its counts and durations, where its time went, and the verdict
+#     _account             the counts and durations of an operator, where its time went, and the verdict
 #     _values              checks and texts of values, notes of exceptions, and how public names appear
 
 from ._account.histogram import Histogram
