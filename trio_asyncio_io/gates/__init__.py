@@ -6,7 +6,8 @@ deadline starts, so no call times out because it had to wait. Retries pass the g
 
 # The layout. These modules neither wait nor import Trio.
 #
-#     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget    the gates
+#     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget
+#     _leader_first     the gates
 #                       `Auto` is in the core, because the option `capacity` names it
 #     _settle           corrects the weight of the present call, and reports it
 
@@ -18,6 +19,7 @@ from ._adaptive_capacity import AdaptiveCapacity
 from ._adaptive_rate import AdaptiveRate
 from ._budget import Budget, BudgetError
 from ._circuit_breaker import CircuitBreaker, CircuitOpenError
+from ._leader_first import LeaderFirst
 from ._rate_limit import RateLimit
 from ._settle import Usage, settle, usage
 
@@ -31,6 +33,7 @@ __all__ = [
     "CircuitBreaker",
     "CircuitOpenError",
     "Gate",
+    "LeaderFirst",
     "Outcome",
     "PerKey",
     "RateLimit",

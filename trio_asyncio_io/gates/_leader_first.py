@@ -1,0 +1,74 @@
+"""The gate `LeaderFirst`: one call fills the cache of a service, and then the others use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from typing import Any
+
+from .._core.gate import Gate, Outcome
+from .._values.checks import check_optional_name, check_seconds
+
+__all__ = ["LeaderFirst"]
+
+ROUNDING = 1e-6  # seconds by which the start of a call may differ from its end minus its duration
+
+
+class LeaderFirst(Gate):
+    """One call runs alone, the leader; once it has returned, all others may start.
+
+    For services that keep what a call has prepared, such as the prompt caches of LLM providers: calls for one prefix
+    that start at once all pay for it, but those that start after the first one has returned pay a fraction. So give one
+    gate to each prefix with a `PerKey`, and sort the rows by prefix, or else each prefix holds a place in the buffer
+    while its leader runs.
+
+    Each call that returns keeps the cache for `ttl` seconds more. After that time without one, the next call leads
+    again. If the leader fails or is cancelled, the next call leads.
+
+    Args:
+        ttl: The time for which the service keeps an entry that is not used, in seconds, above 0. The default, 300.0, is
+            the shortest time that OpenAI and Anthropic name for their prompt caches. `math.inf`: for ever.
+        name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its range.
+
+    Example:
+        gate = PerKey(LeaderFirst(), key=lambda document, question: document)
+        unordered_wait(rows, ask, timeout=60.0, capacity=20, gate=gate)
+    """
+
+    def __init__(self, ttl: float = 300.0, *, name: str | None = None) -> None:
+        self.ttl = check_seconds("ttl", ttl, positive=True)
+        self.name = check_optional_name(name)
+        self._filled_until = -inf
+        self._leader_started: float | None = None  # while a leader runs
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - all calls are alike
+        """0.0; while a leader runs, `math.inf`."""
+        return 0.0 if self._leader_started is None else inf
+
+    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
+        """The call leads, unless the cache is filled."""
+        if now >= self._filled_until:
+            self._leader_started = now
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        """A call that returned has filled the cache, and a leader that failed lets the next call lead."""
+        if outcome.kind == "ok":
+            self._filled_until = now + self.ttl
+            self._leader_started = None
+        elif self._leader_started is not None and abs(now - seconds - self._leader_started) < ROUNDING:
+            self._leader_started = None
+
+    def may_forget(self, now: float) -> bool:
+        """Whether no leader runs and the cache is not filled any more."""
+        return self._leader_started is None and now >= self._filled_until
+
+    def configuration(self) -> dict[str, Any]:
+        """The time for which an entry is kept."""
+        return {"ttl": self.ttl}
+
+    def __reduce__(self) -> tuple[Callable[..., LeaderFirst], tuple[()]]:
+        return partial(LeaderFirst, **self.configuration(), name=self.name), ()
