@@ -10,7 +10,7 @@ import trio
 
 from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate
-from udfs._limits.cluster_gates import ClusterLease, LeaseClient
+from udfs._limits.cluster_gates import LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._limits.tokens import Grant, Request, TokenSource
 
@@ -77,5 +77,4 @@ def leases(source: SimulatedSource, rate: float, processes: int, give_up: float 
     """The gates of a task in each process, all of which lease from one source."""
     cluster_rate = ClusterRate(rate, by="lease", name="simulated", give_up=give_up)
     leased = LeasedLimit(cluster_rate, ServerAddress("driver", 7077, "secret"))
-    made = [LeaseClient(leased, source.connection()) for _ in range(processes)]
-    return [[ClusterLease(each, leased)] for each in made]
+    return [[LeaseGate(leased, source.connection())] for _ in range(processes)]

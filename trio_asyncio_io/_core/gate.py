@@ -29,7 +29,6 @@ __all__ = [
     "as_outcome",
     "exact",
     "expired",
-    "identity_of",
     "sum_as_written",
 ]
 
@@ -180,6 +179,11 @@ class Gate(ABC):
         kind = type(self).__name__
         return kind if self.name is None else f"{kind} {self.name!r}"
 
+    @property
+    def identity(self) -> Hashable:
+        """Gates of one identity share one state: those of one class and name, or the object alone without a name."""
+        return id(self) if self.name is None else (type(self), self.name)
+
     def configuration(self) -> dict[str, Any]:
         """The arguments in which gates of one name must be equal. `repr` shows them."""
         return {}
@@ -253,16 +257,11 @@ def as_gates(gate: Gate | PerKey | Sequence[Gate | PerKey]) -> tuple[Gate | PerK
     return tuple(gates)
 
 
-def identity_of(gate: Gate) -> Hashable:
-    """Gates of one identity have one state: it is the object, or its class and name."""
-    return id(gate) if gate.name is None else (type(gate), gate.name)
-
-
 def _check_distinct(gates: Sequence[Gate]) -> None:
     """Check that no gate would count each call twice."""
     seen: set[Hashable] = set()
     for gate in gates:
-        identity = identity_of(gate)
+        identity = gate.identity
         if identity in seen:
             raise ValueError(
                 f"gate must not have the same gate twice, got {describe(gate)} again: give it once, or give each gate "

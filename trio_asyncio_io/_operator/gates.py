@@ -18,7 +18,7 @@ import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
 from .._core.admission import Admission, GateLine, SharedGate, Weights
-from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, identity_of
+from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey
 from .._core.queue import Entry
 from .._errors import Reading, outcome_for
 from .._values.notes import set_on
@@ -78,9 +78,9 @@ class GateFamily:
                 self._copies[key] = self._copies.pop(key)  # the last of those without calls
 
     def release(self, refresh: Callable[[], None]) -> None:
-        """An operator has ended. Without a name and without users, the family goes; its state is in the gates."""
+        """An operator has ended. If only one object uses the family, it goes; its state is in the gates."""
         self.users.discard(refresh)
-        if not self.users and self.gate.name is None:
+        if not self.users and self.gate.identity == id(self.gate):
             dict_of_run(_FAMILIES).pop(self._identity, None)
 
     def _forget_some(self) -> None:
@@ -148,7 +148,8 @@ def use_family(copies: Copies, refresh: Callable[[], None], *, is_keyed: bool) -
         ValueError: Another operator uses gates of this name with another configuration.
     """
     families, gate = dict_of_run(_FAMILIES), copies.gate
-    identity = is_keyed, id(copies) if is_keyed and gate.name is None else identity_of(gate)
+    is_own = is_keyed and gate.identity == id(gate)
+    identity = is_keyed, id(copies) if is_own else gate.identity
     family = families.get(identity)
     if family is None or not _check_configuration(family.gate, gate, is_used=bool(family.users)):
         family = families[identity] = GateFamily(copies, identity)

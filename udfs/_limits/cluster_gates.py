@@ -1,13 +1,11 @@
-"""The gate of a cluster's limit in a worker: a task's share of a rate, or the lease of its process."""
+"""The gates of a cluster's limits in a worker: a task's share of a rate, and the lease of its process."""
 
 from __future__ import annotations
 
 import logging
-import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import Any
 
 import trio
@@ -15,26 +13,16 @@ import trio
 from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
 from .budgets import BudgetLease
-from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, TaskShare
+from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit
 from .lease import GRANT_SECONDS, OPEN_SECONDS, POLL_SECONDS, RateLease
-from .sources import GrantRefusedError, Source, source_of
+from .sources import GrantRefusedError, Source
 
-__all__ = [
-    "MAX_LEASES",
-    "ClusterLease",
-    "ClusterLimitError",
-    "ClusterShare",
-    "LeaseClient",
-    "gate_of",
-]
+__all__ = ["ClusterLimitError", "ClusterShare", "LeaseGate"]
 
 # For `ClusterShare`: fewer than burst + rate calls start in any second, so 1 % of it is left for calls that take
 # different times to reach the service
 SHARE_RATE = 0.98
 SHARE_LATENESS_SECONDS = 0.01  # seconds by which a call may start late without delaying the next ones
-
-# A query that builds its limits for each micro-batch leaves their leases behind each time
-MAX_LEASES = 16
 
 logger = logging.getLogger("udfs")
 
@@ -45,22 +33,12 @@ class ClusterLimitError(Exception):
     __module__ = "udfs"
 
 
-@asynccontextmanager
-async def gate_of(limit: TaskShare | LeasedLimit) -> AsyncIterator[Gate]:
-    """The gate of a task, which lasts for the block. The last task of the process returns what it has not spent."""
-    if isinstance(limit, TaskShare):
-        yield ClusterShare(limit.calls, limit.weight, limit.name)
-        return
-    lease = _lease_of(os.getpid(), limit)
-    async with lease.in_use():
-        yield ClusterLease(lease, limit)
-
-
 class ClusterShare(RateLimit):
     """Starts at most `calls` calls in any second, evenly: a task begins with an empty bucket.
 
     So all tasks that run at the same time stay below the cluster's rate, even if one task follows another. With a
-    weight, they exceed it by at most one call for each task.
+    weight, they exceed it by at most one call for each task. Each task has a share of its own, even if several tasks of
+    one process run at once: `name` only identifies the weight for `settle`.
 
     Args:
         calls, weight, name: See `TaskShare`.
@@ -70,6 +48,11 @@ class ClusterShare(RateLimit):
     def label(self) -> str:
         """Without the name, which may be a random one."""
         return type(self).__name__
+
+    @property
+    def identity(self) -> Hashable:
+        """The object itself, whatever its name."""
+        return id(self)
 
     def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
         whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
@@ -88,13 +71,14 @@ class ClusterShare(RateLimit):
         return super().delay(now, weight)
 
 
-class LeaseClient:
-    """One limit's lease, shared by the tasks of this process: its requests, and its connection.
+class LeaseGate(Gate):
+    """Starts a call when this process has a lease for it. The tasks of the process that use the limit share the gate.
 
-    The connection is opened by the first request, and closed after `idle_seconds` of the lease without one.
+    It fails if the source is away for `give_up` seconds while calls wait. The first request opens the connection, which
+    is closed after `idle_seconds` of the lease without a request.
 
     Args:
-        leased: The rate or the budget.
+        leased: The rate or the budget, with the weights of a query.
         source: Its source, not yet connected.
 
     Attributes:
@@ -109,6 +93,8 @@ class LeaseClient:
             if isinstance(limit, ClusterRate)
             else BudgetLease(str(limit.name), limit.amount, secrets.token_hex(8))
         )
+        self.weight = limit.weight
+        self.name = leased.settled_name
         self.away_since: float | None = None
         self._leased = leased
         self._advice = leased.advice
@@ -117,9 +103,23 @@ class LeaseClient:
         self._called_since: float | None = None  # the first call since the process had no task with this limit
         self._requests: trio.MemorySendChannel[Any] | None = None
 
+    @property
+    def label(self) -> str:
+        """Without the name, which may be a random one. Tells waits for a rate from waits for its source."""
+        return self._leased.gates[0 if self.away_since is None else -1]
+
+    @property
+    def identity(self) -> Hashable:
+        """The object itself: a limit of the same name has a lease of its own if its weights differ."""
+        return id(self)
+
+    def configuration(self) -> dict[str, Any]:
+        """The amount, and where it is leased."""
+        return {"amount": self._leased.amount, "source": self._leased.source}
+
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[None]:
-        """A task uses the lease in the block. The last one of several tasks returns what is not spent."""
+        """A task uses the gate in the block. The last one of several tasks returns what is not spent."""
         if not self._tasks:
             self._called_since = None
         self._tasks += 1
@@ -130,30 +130,60 @@ class LeaseClient:
             if not self._tasks:
                 await self.return_unused()
 
-    def delay(self, weight: float) -> float | None:
-        """The seconds until a call may start or the gate must be checked again; None: it is beyond the budget.
+    def delay(self, now: float, weight: float) -> float:
+        """The seconds until the call may start or must be checked again. Sends a request if one is due.
 
-        Sends a request if one is due.
+        Raises:
+            BudgetError: The call is beyond the budget.
+            ClusterLimitError: The source has been unreachable for `give_up` seconds.
         """
-        now = trio.current_time()
+        now = trio.current_time()  # as in the lease
         if self._called_since is None:
             self._called_since = now
         self._send(self.lease.request(now, weight))
-        return self.lease.delay(now, weight)
+        delay = self.lease.delay(now, weight)
+        if delay is None:
+            raise BudgetError(self._refusal(weight))
+        if delay:
+            self._check_source(now)
+        return delay
 
-    def check(self) -> None:
-        """Fail if the source has been unreachable for `give_up` seconds.
+    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
+        """Use a token, or reserve the weight."""
+        self.lease.started(weight)
+
+    def correct(self, weight: float, actual: float) -> None:
+        """Reserve what the call costs."""
+        self.lease.corrected(weight, actual)
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        """Spend what is reserved for the call."""
+        self.lease.ended(weight)
+
+    async def return_unused(self) -> None:
+        """Return what is not spent, unless calls run or the source does not answer."""
+        with trio.CancelScope(shield=True), trio.move_on_after(GRANT_SECONDS):
+            while self.lease.must_return and self.lease.outage is None:
+                self._send(self.lease.return_unused(trio.current_time()))
+                await trio.sleep(POLL_SECONDS)
+
+    def _refusal(self, weight: float) -> str:
+        limit, amount = self._leased.limit, self._leased.amount
+        name = f" {limit.name!r}" if isinstance(limit, ClusterBudget) and limit.is_named else ""
+        spent, digits = self.lease.spent_by_all(), ",.2f" if amount >= 1 else ".3g"
+        needed = f"{weight:,.2f}" if weight >= 1 else f"{weight:.3g}"
+        return f"budget{name} used up by all tasks: {spent:{digits}} of {amount:{digits}}, and the call needs {needed}"
+
+    def _check_source(self, now: float) -> None:
+        """Fail if the source has been unreachable for `give_up` seconds, and log when it becomes unreachable.
 
         At least one attempt has failed since the process had no task with this limit, such as before Spark tried a task
-        again. Logs a warning when the source becomes unreachable.
-
-        Raises:
-            ClusterLimitError: The source has been unreachable for that long.
+        again.
         """
         outage, leased = self.lease.outage, self._leased
         if outage is None:
             return
-        if self.away_since is None and self.lease.is_away(trio.current_time()):
+        if self.away_since is None and self.lease.is_away(now):
             self.away_since = outage.since
             logger.warning("%s is away, so the calls of %r wait: %s", leased.source, leased.limit, outage.reason)
         give_up = leased.limit.give_up
@@ -163,13 +193,6 @@ class LeaseClient:
                 f"{outage.latest - outage.since:,.0f} s, and give_up={give_up:g}. The last attempt failed with "
                 f"{outage.reason}. {self._advice}"
             )
-
-    async def return_unused(self) -> None:
-        """Return what is not spent, unless calls run or the source does not answer."""
-        with trio.CancelScope(shield=True), trio.move_on_after(GRANT_SECONDS):
-            while self.lease.must_return and self.lease.outage is None:
-                self._send(self.lease.return_unused(trio.current_time()))
-                await trio.sleep(POLL_SECONDS)
 
     def _send(self, request: Any) -> None:
         if request is not None:
@@ -222,64 +245,3 @@ def _described(error: Exception) -> str:
         return str(error)
     cause = f" ({error.__cause__})" if isinstance(error, OSError) and error.__cause__ else ""
     return f"{type(error).__name__}: {error}{cause}"
-
-
-@lru_cache(MAX_LEASES)
-def _lease_of(process: int, leased: LeasedLimit) -> LeaseClient:  # noqa: ARG001 - Spark's daemon forks
-    return LeaseClient(leased, source_of(leased))
-
-
-class ClusterLease(Gate):
-    """Admits the calls that the lease of the process allows. Fails if the source is away for `give_up` seconds.
-
-    Args:
-        lease: That of the process.
-        leased: The limit, with the weights of a query.
-    """
-
-    def __init__(self, lease: LeaseClient, leased: LeasedLimit) -> None:
-        self._lease = lease
-        self._leased = leased
-        self.weight = leased.limit.weight
-        self.name = leased.settled_name
-
-    @property
-    def label(self) -> str:
-        """Without the name, which may be a random one. Tells waits for a rate from waits for its source."""
-        return self._leased.gates[0 if self._lease.away_since is None else -1]
-
-    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - Trio's time is that of the leases
-        """The seconds until the call may start or must be checked again.
-
-        Raises:
-            BudgetError: It is beyond the budget.
-            ClusterLimitError: The source has been away for too long.
-        """
-        delay = self._lease.delay(weight)
-        if delay is None:
-            limit, amount = self._leased.limit, self._leased.amount
-            name = f" {limit.name!r}" if isinstance(limit, ClusterBudget) and limit.is_named else ""
-            spent, digits = self._lease.lease.spent_by_all(), ",.2f" if amount >= 1 else ".3g"
-            needed = f"{weight:,.2f}" if weight >= 1 else f"{weight:.3g}"
-            raise BudgetError(
-                f"budget{name} used up by all tasks: {spent:{digits}} of {amount:{digits}}, and the call needs {needed}"
-            )
-        if delay:
-            self._lease.check()
-        return delay
-
-    def started(self, now: float, weight: float) -> None:  # noqa: ARG002
-        """Use a token, or reserve the weight."""
-        self._lease.lease.started(weight)
-
-    def correct(self, weight: float, actual: float) -> None:
-        """Reserve what the call costs."""
-        self._lease.lease.corrected(weight, actual)
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
-        """Spend what is reserved for the call."""
-        self._lease.lease.ended(weight)
-
-    def configuration(self) -> dict[str, Any]:
-        """The amount, and where it is leased."""
-        return {"amount": self._leased.amount, "source": self._leased.source}

@@ -99,8 +99,8 @@ class ClusterBudget:
     """A sum that the calls of all tasks together may cost. Pass it as `cluster_budget=`.
 
     It is `gates.Budget` for a whole job: a call that does not fit fails with a `gates.BudgetError`. Each worker process
-    leases a thousandth of the budget ahead from a source, and returns what is unused at the end of its task. A call
-    waits while other processes hold leases that they may return.
+    leases a thousandth of the budget ahead from a source, for each `weight` that its tasks use, and returns what is
+    unused at the end of its task. A call waits while other processes hold leases that they may return.
 
     The sum is at most the budget, as long as no call costs more than its estimate, whatever is killed. The lease of a
     worker that is killed counts as spent: its calls in flight, and at most the thousandth that it had leased ahead.

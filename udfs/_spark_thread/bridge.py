@@ -52,13 +52,13 @@ from trio_asyncio_io import (
 )
 from trio_asyncio_io.embedding import TaskTimes
 
-from .._limits.cluster_gates import gate_of
 from .._pyspark_worker import HangUpError, WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
 from .._spark_task import SparkTask
 from .._tracebacks import starting_in_user_code
 from .._trio_thread.calls import GroupCalls, RowCalls
+from .._trio_thread.gates import gate_of
 from .._trio_thread.hang_up import until_hangup
 from .._trio_thread.room import CHUNK_ROWS, Room
 from .._trio_thread.runtime import IDLE_SECONDS, Runtime

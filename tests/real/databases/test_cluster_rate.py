@@ -19,7 +19,7 @@ from benchmarks.resilience._counting import most_in_a_second
 from tests.support import PATIENCE
 from trio_asyncio_io import unordered_wait
 from udfs import ClusterLimitError, ClusterRate
-from udfs._limits.cluster_gates import ClusterLease, LeaseClient
+from udfs._limits.cluster_gates import LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit
 from udfs._limits.redis_source import KEPT_SECONDS, RedisSource
 from udfs._limits.tokens import HORIZON_SECONDS, Request, TokenSource, pace_of
@@ -128,8 +128,7 @@ async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:
 def processes(url: str, name: str, number: int, give_up: float = inf) -> list[list[Any]]:
     """The gates of a task in each process, with connections of its own."""
     rate = LeasedLimit(ClusterRate(RATE, by=url, name=name, give_up=give_up))
-    leases = [LeaseClient(rate, RedisSource(url)) for _ in range(number)]
-    return [[ClusterLease(lease, rate)] for lease in leases]
+    return [[LeaseGate(rate, RedisSource(url))] for _ in range(number)]
 
 
 async def run(gates: list[Any], calls: int, starts: list[float]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -13,7 +13,7 @@ from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
 from udfs import ClusterBudget, ClusterLimitError
 from udfs._limits.budgets import DEAD_SECONDS, BudgetGrant, BudgetRequest, BudgetSource
-from udfs._limits.cluster_gates import ClusterLease, LeaseClient
+from udfs._limits.cluster_gates import LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._limits.sources import GrantRefusedError
 from udfs._limits.tokens import Refusal
@@ -54,14 +54,10 @@ def process(
     weight: float | None = None,
     give_up: float = 300.0,
     name: str | None = "books",
-) -> Any:
-    """The gate of a task in a process of its own, and its lease."""
+) -> LeaseGate:
+    """The gate of a process."""
     budget = ClusterBudget(amount, weight=None if weight is None else lambda _: weight, name=name, give_up=give_up)
-    leased = LeasedLimit(budget, ServerAddress("driver", 7077, "secret"))
-    lease = LeaseClient(leased, source)
-    gate = ClusterLease(lease, leased)
-    gate.name = None  # two processes in one Trio run
-    return gate, lease
+    return LeaseGate(LeasedLimit(budget, ServerAddress("driver", 7077, "secret")), cast("Any", source))
 
 
 class Run:
@@ -90,7 +86,7 @@ async def test_processes_use_all_of_a_budget_together(autojump_clock: MockClock)
     source, run = SimulatedSource(), Run()
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(run.of, process(source, 100)[0], 100)
+            nursery.start_soon(run.of, process(source, 100), 100)
     assert run.calls == 100
     assert {type(error) for error in run.errors} == {BudgetError}
     assert source.source.leased == pytest.approx(100.0)
@@ -100,13 +96,13 @@ async def test_estimates_ten_times_too_high_use_99_percent(autojump_clock: MockC
     source, run = SimulatedSource(), Run()
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(run.of, process(source, 100.0, weight=1.0)[0], 1000, 0.1, 0.1)
+            nursery.start_soon(run.of, process(source, 100.0, weight=1.0), 1000, 0.1, 0.1)
     assert 990 <= run.calls <= 1000
 
 
 async def test_calls_beyond_the_budget_are_refused_without_a_request(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
-    await run.of(process(source, 10)[0], 10_000)
+    await run.of(process(source, 10), 10_000)
     assert run.calls == 10
     assert len(source.requests) < 50
     assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 10.00 of 10.00, and the call needs 1.00"
@@ -114,49 +110,47 @@ async def test_calls_beyond_the_budget_are_refused_without_a_request(autojump_cl
 
 async def test_sums_of_a_small_budget_are_shown_with_their_digits(autojump_clock: MockClock) -> None:
     run = Run()
-    await run.of(process(SimulatedSource(), 0.005, weight=0.0025)[0], 3, price=0.0025)
+    await run.of(process(SimulatedSource(), 0.005, weight=0.0025), 3, price=0.0025)
     assert str(run.errors[-1]) == "budget 'books' used up by all tasks: 0.005 of 0.005, and the call needs 0.0025"
 
 
 async def test_a_budget_without_a_name_is_refused_without_one(autojump_clock: MockClock) -> None:
     run = Run()
-    await run.of(process(SimulatedSource(), 0.5, weight=0.6, name=None)[0], 1)
+    await run.of(process(SimulatedSource(), 0.5, weight=0.6, name=None), 1)
     assert str(run.errors[-1]) == "budget used up by all tasks: 0 of 0.5, and the call needs 0.6"
 
 
 async def test_a_call_waits_for_what_another_process_returns(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run.of, process(source, 10.0, weight=10.0)[0], 1, 50.0, 1.0)
+        nursery.start_soon(run.of, process(source, 10.0, weight=10.0), 1, 50.0, 1.0)
         await trio.sleep(1.0)
-        await run.of(process(source, 10.0, weight=5.0)[0], 1, 0.1, 5.0)
+        await run.of(process(source, 10.0, weight=5.0), 1, 0.1, 5.0)
     assert (run.calls, run.errors) == (2, [])
 
 
 async def test_what_a_process_that_was_killed_had_leased_is_spent(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
-    killed, _ = process(source, 10.0, weight=6.0)
-    killed._lease._source.open = trio.lowlevel.checkpoint
     source.source.grant(trio.current_time(), BudgetRequest("books", 10.0, "killed", 1, 0.0, 0.0, 6.0, 6.0))
     began = trio.current_time()
-    await run.of(process(source, 10.0, weight=5.0)[0], 1)
+    await run.of(process(source, 10.0, weight=5.0), 1)
     assert [type(error) for error in run.errors] == [BudgetError]
     assert trio.current_time() - began >= DEAD_SECONDS
 
 
 async def test_a_task_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
-    gate, lease = process(source, 10_000.0, weight=1.0)
+    gate = process(source, 10_000.0, weight=1.0)
     await run.of(gate, 5)
-    await lease.return_unused()
+    await gate.return_unused()
     assert source.source.leased == pytest.approx(5.0)
 
 
 async def test_a_task_leaves_what_it_has_not_used_to_the_other_tasks_of_its_process(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
-    gate, lease = process(source, 10_000.0, weight=1.0)
-    async with lease.in_use():
-        async with lease.in_use():
+    gate = process(source, 10_000.0, weight=1.0)
+    async with gate.in_use():
+        async with gate.in_use():
             await run.of(gate, 5)
         ahead = source.source.leased - 5.0
         assert ahead > 0.0
@@ -168,7 +162,7 @@ async def test_a_task_leaves_what_it_has_not_used_to_the_other_tasks_of_its_proc
 
 async def test_a_process_without_calls_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
-    await run.of(process(source, 10_000.0, weight=1.0)[0], 5)
+    await run.of(process(source, 10_000.0, weight=1.0), 5)
     await trio.sleep(5.0)
     assert source.source.leased == pytest.approx(5.0)
     sent = len(source.requests)
@@ -185,20 +179,19 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     source, run = SimulatedSource(), Run()
     source.respond = respond
     with pytest.raises(ClusterLimitError, match=r"which is the source of ClusterBudget\(10, .*give_up=20"):
-        await run.of(process(source, 10, give_up=20.0)[0], 1)
+        await run.of(process(source, 10, give_up=20.0), 1)
     assert run.calls == 0
 
 
 async def test_a_later_task_of_the_process_fails_after_one_more_attempt(autojump_clock: MockClock) -> None:
-    """Tasks of one process share the gate of a budget, because it has a name."""
     source, run = SimulatedSource(), Run()
     source.respond = refuse
-    gate, lease = process(source, 10, give_up=20.0)
+    gate = process(source, 10, give_up=20.0)
     sent = 0
     for _ in range(2):
         with pytest.raises(ClusterLimitError):
-            async with lease.in_use():
-                await run.of(ClusterLease(lease, gate._leased), 1)
+            async with gate.in_use():
+                await run.of(gate, 1)
         assert len(source.requests) > sent
         sent = len(source.requests)
 
@@ -211,7 +204,7 @@ async def test_a_source_that_refuses_says_what_to_check(autojump_clock: MockCloc
 
     source.respond = refuse
     with pytest.raises(ClusterLimitError, match=r"attempt failed with the disk is full\. Make room$"):
-        await run.of(process(source, 10, give_up=20.0)[0], 1)
+        await run.of(process(source, 10, give_up=20.0), 1)
 
 
 async def test_answers_that_are_lost_cost_nothing(autojump_clock: MockClock) -> None:
@@ -225,21 +218,20 @@ async def test_answers_that_are_lost_cost_nothing(autojump_clock: MockClock) -> 
             await trio.sleep_forever()
 
     source.respond = lose_some
-    await run.of(process(source, 50)[0], 100)
+    await run.of(process(source, 50), 100)
     assert run.calls == 50
 
 
 async def test_the_end_of_a_task_does_not_wait_for_a_source_that_is_away(autojump_clock: MockClock) -> None:
     source, run = SimulatedSource(), Run()
-    gate, lease = process(source, 10_000.0, weight=1.0)
+    gate = process(source, 10_000.0, weight=1.0)
     await run.of(gate, 5)
     source.respond = trio.sleep_forever
     began = trio.current_time()
-    await lease.return_unused()
+    await gate.return_unused()
     assert trio.current_time() - began <= 1.5
 
 
 def test_the_driver_knows_the_label_of_the_gate() -> None:
-    gate, _ = process(SimulatedSource(), 1.0)
-    gate.name = "books"
+    gate = process(SimulatedSource(), 1.0)
     assert [gate.label] == list(gate._leased.gates)

@@ -14,17 +14,12 @@ from benchmarks.resilience._counting import most_in_a_second
 from benchmarks.resilience._leases import SimulatedSource, leases
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Gate
-from udfs import ClusterLimitError, ClusterRate
-from udfs._limits.cluster_gates import (
-    MAX_LEASES,
-    ClusterLease,
-    ClusterShare,
-    LeaseClient,
-    gate_of,
-)
+from udfs import ClusterBudget, ClusterLimitError, ClusterRate
+from udfs._limits.cluster_gates import ClusterShare, LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress, TaskShare
 from udfs._limits.lease import GRANT_SECONDS, RETRY_SECONDS, STALE_SECONDS, RateLease
 from udfs._limits.redis_source import RedisSource
+from udfs._trio_thread.gates import MAX_LEASES, gate_of
 
 
 async def refuse() -> None:
@@ -109,9 +104,9 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
 async def run_task(gates: Sequence[Gate], calls: int, starts: list[float]) -> None:
     """Run a new task of the process that has these gates."""
     [gate] = gates
-    assert isinstance(gate, ClusterLease)
-    async with gate._lease.in_use():
-        await run([ClusterLease(gate._lease, gate._leased)], calls, starts)
+    assert isinstance(gate, LeaseGate)
+    async with gate.in_use():
+        await run(gates, calls, starts)
 
 
 async def test_a_later_task_fails_after_one_more_attempt(autojump_clock: MockClock) -> None:
@@ -206,16 +201,25 @@ def leased(name: str) -> LeasedLimit:
     return LeasedLimit(ClusterRate(10, by="lease", name=name), ServerAddress("127.0.0.1", 1, "secret"))
 
 
-async def lease_of(name: str) -> LeaseClient:
-    """The lease of a task, after its end."""
+async def lease_of(name: str) -> Gate:
+    """The gate of a task, after its end."""
     async with gate_of(leased(name)) as gate:
-        assert isinstance(gate, ClusterLease)
-        return gate._lease
+        return gate
 
 
 async def test_tasks_of_a_process_that_use_one_rate_share_a_lease() -> None:
     assert await lease_of("a") is await lease_of("a")
     assert await lease_of("a") is not await lease_of("b")
+
+
+async def test_queries_that_weigh_the_calls_of_one_budget_differently_have_a_lease_each() -> None:
+    one, same, other = (
+        LeasedLimit(ClusterBudget(10, weight=weight, name="books"), ServerAddress("127.0.0.1", 1, "secret"))
+        for weight in (len, len, sum)
+    )
+    async with gate_of(one) as gate, gate_of(same) as shared, gate_of(other) as another:
+        assert gate is shared
+        assert gate is not another
 
 
 async def test_a_process_keeps_the_leases_that_were_used_last() -> None:
@@ -241,8 +245,7 @@ async def test_each_task_has_a_share_of_its_own() -> None:
 @pytest.mark.parametrize("url", ["redis://:hidden@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password=hidden"])
 async def test_an_error_shows_the_address_of_a_redis_without_its_password(url: str) -> None:
     rate = LeasedLimit(ClusterRate(10, by=url, name="weather", give_up=0.5))
-    lease = LeaseClient(rate, RedisSource(url))
     with pytest.raises(ClusterLimitError, match=r"the Redis at redis://(\*\*\*@)?127\.0\.0\.1:1/0, which is") as caught:
-        await run([ClusterLease(lease, rate)], 1, [])
+        await run([LeaseGate(rate, RedisSource(url))], 1, [])
     assert "hidden" not in str(caught.value)
     assert "Check that this Redis is alive" in str(caught.value)

@@ -1,11 +1,14 @@
-"""A task's share of a rate: plain arithmetic, without a loop."""
+"""A task's share of a rate: mostly plain arithmetic, without a loop."""
 
 from __future__ import annotations
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
+from trio_asyncio_io import unordered_wait
 from udfs._limits.cluster_gates import ClusterShare
 
 
@@ -85,3 +88,22 @@ def test_tasks_one_after_the_other_start_at_most_their_share_in_any_second(
         begin = starts[-1] if starts else 3.0
         starts += starts_of(ClusterShare(calls), begin, [idle for idle, _ in task], [late for _, late in task])
     assert most_in_a_second(starts) <= calls
+
+
+async def test_tasks_at_once_in_one_process_have_a_share_each_although_it_has_a_name(autojump_clock: MockClock) -> None:
+    starts: list[float] = []
+
+    async def call(_: int) -> None:
+        starts.append(trio.current_time())
+
+    async def task() -> None:
+        share = ClusterShare(100.0, weight=lambda _: 1.0, name="tokens")
+        async with unordered_wait(range(196), call, timeout=1.0, gate=share) as results:
+            async for _ in results:
+                pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(task)
+        nursery.start_soon(task)
+    assert starts[-1] - starts[0] == pytest.approx(2.0, abs=0.02)
+    assert most_in_a_second(starts) <= 200

@@ -19,7 +19,6 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from tests.support import PATIENCE
 from trio_asyncio_io.gates import RateLimit
 from udfs import ClusterBudget, HangUpError
-from udfs._limits import cluster_gates
 from udfs._limits.budgets import BudgetSource
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._memo.directory import Directory
@@ -29,6 +28,7 @@ from udfs._sent.settings import Enrichment, MemoTask
 from udfs._spark_task import SparkTask
 from udfs._spark_thread.bridge import enrich
 from udfs._spark_thread.memo_rows import MemoRows
+from udfs._trio_thread import gates
 
 Task = Callable[[], Any]
 
@@ -167,7 +167,7 @@ class Source:
 def test_tasks_share_the_limits_of_their_process(
     run: Any, task: Any, settings: Any, live: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_gates, "source_of", lambda leased: Source())
+    monkeypatch.setattr(gates, "source_of", lambda leased: Source())
     monkeypatch.setattr(Source, "sums", BudgetSource())
     budget = ClusterBudget(30.0, name="tasks at once")
     limit = LeasedLimit(budget, ServerAddress("driver", 7077, "secret"))
