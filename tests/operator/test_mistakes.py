@@ -246,11 +246,11 @@ async def test_an_asyncio_function_fails_with_the_name_of_its_adapter(
     assert "adapters.from_asyncio(function)" in caught.value.__notes__[0]
 
 
-async def test_a_dead_letter_of_an_asyncio_function_names_the_adapter(async_wait: Any) -> None:
-    async with async_wait([1], sleeps, timeout=5.0, on_error="dead_letter") as results:
-        assert [result async for result in results] == []
-        (dead,) = [each async for each in results.dead_letters]
-    assert "adapters.from_asyncio(function)" in dead.error.__notes__[0]
+@pytest.mark.parametrize("on_error", ["dead_letter", "skip"])
+async def test_an_asyncio_function_ends_the_run_whatever_on_error_is(async_wait: Any, on_error: Any) -> None:
+    with pytest.raises(RuntimeError, match="no running event loop") as caught:
+        await outputs(async_wait([1], sleeps, timeout=5.0, on_error=on_error))
+    assert "adapters.from_asyncio(function)" in caught.value.__notes__[0]
 
 
 async def test_an_asyncio_function_of_groups_fails_with_the_name_of_its_adapter(async_wait: Any) -> None:

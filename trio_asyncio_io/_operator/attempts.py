@@ -154,7 +154,7 @@ class Invoker:
         return error
 
     def _is_fatal(self, error: Exception) -> bool:
-        return self._options.on_error == "raise" or isinstance(error, NotAsyncError)
+        return self._options.on_error == "raise" or isinstance(error, NotAsyncError) or needs_asyncio(error)
 
     async def _apply_policy(self, entry: Entry, error: Exception) -> Sequence[Any]:
         if self._is_fatal(error):

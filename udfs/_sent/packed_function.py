@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import dis
 import hashlib
 import inspect
 import pickle
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from io import BytesIO
-from itertools import pairwise
-from types import FunctionType, ModuleType
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -21,7 +16,6 @@ from weakref import WeakKeyDictionary
 import pyspark
 from pyspark import cloudpickle
 
-from trio_asyncio_io.adapters import from_asyncio
 from trio_asyncio_io.embedding import describe, is_async, name_of
 
 __all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "pack", "parameter_names"]
@@ -37,38 +31,6 @@ Open clients, connections, locks and nurseries in the worker. Do not capture the
         async def close(self):
             await self.client.aclose()
 """
-
-# Attributes of asyncio that need its loop, or its locks
-NEEDS_ASYNCIO = frozenset(
-    {
-        "Barrier",
-        "BoundedSemaphore",
-        "Condition",
-        "Event",
-        "Lock",
-        "LifoQueue",
-        "PriorityQueue",
-        "Queue",
-        "Semaphore",
-        "TaskGroup",
-        "create_task",
-        "current_task",
-        "ensure_future",
-        "gather",
-        "get_running_loop",
-        "open_connection",
-        "open_unix_connection",
-        "create_subprocess_exec",
-        "create_subprocess_shell",
-        "sleep",
-        "timeout",
-        "timeout_at",
-        "to_thread",
-        "wait",
-        "wait_for",
-    }
-)
-LIBRARIES_WITH_TRIO = frozenset({"anyio", "sniffio", "trio", "trio_asyncio"})
 
 # Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`
 _ANNOTATIONS: dict[str, Any] = {}
@@ -121,11 +83,6 @@ def pack(function: Any, label: str = "the function") -> PackedFunction:
     _check_kind(function, label, name)
     if hasattr(function, "invoke"):
         _check_methods(function, name)
-    if (part := _asyncio_part(function)) is not None:
-        raise TypeError(
-            f"{label} {name} uses {part}, which needs an asyncio loop, and UDFs run on Trio: use "
-            f"trio_asyncio_io.adapters.from_asyncio({name}), or use Trio's own functions"
-        )
     payload, broadcasts = dumped(function, f"{label} {name}")
     digest = hashlib.sha256(payload)
     for each in broadcasts:
@@ -205,45 +162,6 @@ def parameter_names(function: Any) -> list[str]:
     if not names or len(names) != len(parameters):
         raise TypeError(f"cannot infer the input columns from the parameters of {name_of(function)}: give inputs=[...]")
     return names
-
-
-def _asyncio_part(function: Any) -> str | None:
-    """The name in a function's code that needs asyncio's loop, such as "asyncio.sleep"; None: there is none.
-
-    A function that also uses Trio, anyio or sniffio may call asyncio's functions only where asyncio runs.
-    """
-    while hasattr(function, "function") or isinstance(function, partial):  # a policy or an adapter
-        if isinstance(function, from_asyncio):
-            return None
-        function = function.func if isinstance(function, partial) else function.function
-    code = getattr(function, "invoke", function)
-    code = getattr(code, "__func__", code)
-    if not inspect.isfunction(code):
-        return None
-    try:
-        found = inspect.getclosurevars(code)
-    except ValueError:  # a variable has no value yet
-        return None
-    used = {**found.globals, **found.nonlocals}  # by exact type, because a proxy may raise at any attribute
-    if any(type(each) is ModuleType and each.__name__ in LIBRARIES_WITH_TRIO for each in used.values()):
-        return None
-    modules = {name for name, each in used.items() if each is sys.modules.get("asyncio")}
-    definitions = [each for each in used.values() if type(each) is FunctionType or type(each) is type]
-    imported = [each for each in (*definitions, *map(type, used.values())) if _is_of_asyncio(each)]
-    names = [*(each.__name__ for each in imported), *_attributes_of(code, modules)]
-    parts = (f"asyncio.{name}" for name in names if name in NEEDS_ASYNCIO)
-    return next(parts, None)
-
-
-def _is_of_asyncio(definition: FunctionType | type) -> bool:
-    return str(definition.__module__).startswith("asyncio.")
-
-
-def _attributes_of(function: Any, names: set[str]) -> Iterator[str]:
-    """The attributes that the code of a function reads of these variables."""
-    for variable, attribute in pairwise(dis.get_instructions(function)):
-        if variable.argval in names and attribute.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
-            yield str(attribute.argval)
 
 
 class _Pickler(cloudpickle.CloudPickler):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import sys
 import threading
-from asyncio import sleep as asyncio_sleep
 from collections.abc import AsyncIterator, Iterator
 from functools import partial, wraps
 from pathlib import Path
@@ -14,14 +12,13 @@ from typing import Any
 
 import pytest
 import trio
-import trio.lowlevel
 from pyspark import Broadcast, cloudpickle
 
 from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
-from trio_asyncio_io.adapters import from_asyncio, in_thread
+from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached
-from udfs._sent.packed_function import _asyncio_part, pack, parameter_names
+from udfs._sent.packed_function import pack, parameter_names
 
 
 async def look_up(origin: str, hour: int) -> str:
@@ -202,94 +199,6 @@ def test_a_coroutine_is_refused_with_advice() -> None:
 def test_the_error_names_the_parameter() -> None:
     with pytest.raises(TypeError, match="on_timeout must be async, got len"):
         pack(len, "on_timeout")
-
-
-async def sleeps(value: int) -> int:
-    await asyncio.sleep(0.1)
-    return value
-
-
-async def sleeps_by_name(value: int) -> int:
-    await asyncio_sleep(0.1)
-    return value
-
-
-SEMAPHORE = asyncio.Semaphore(2)
-
-
-async def limited(value: int) -> int:
-    async with SEMAPHORE:
-        return value
-
-
-async def queues(value: int) -> Any:
-    return await asyncio.Queue[int]().get()
-
-
-class Gathers:
-    async def invoke(self, value: int) -> int:
-        await asyncio.gather(look_up("EWR", value), look_up("JFK", value))
-        return value
-
-
-@pytest.mark.parametrize(
-    ("function", "part"),
-    [
-        (sleeps, "sleep"),
-        (sleeps_by_name, "sleep"),
-        (Gathers(), "gather"),
-        (cached(sleeps, ttl=60.0), "sleep"),
-        (partial(sleeps, 1), "sleep"),
-        (limited, "Semaphore"),
-        (queues, "Queue"),
-    ],
-    ids=stable_id,
-)
-def test_a_function_on_asyncio_is_refused_with_the_adapter(function: Any, part: str) -> None:
-    message = rf"uses asyncio\.{part}, which needs an asyncio loop, and UDFs run on Trio: use .*\.from_asyncio\("
-    with pytest.raises(TypeError, match=message):
-        pack(function)
-
-
-class Proxy:
-    """Like one of a web framework: outside its context it raises at any attribute."""
-
-    def __getattribute__(self, name: str) -> Any:
-        raise RuntimeError("outside of its context")
-
-
-PROXY = Proxy()
-
-
-def test_a_global_variable_that_raises_at_any_attribute_is_not_looked_at() -> None:
-    async def mentions(value: int) -> int:
-        return value if PROXY is None else 0
-
-    assert _asyncio_part(mentions) is None
-
-
-async def handles_a_cancelled_future(value: int) -> int:
-    try:
-        return value
-    except asyncio.CancelledError:
-        return -1
-
-
-async def sleeps_in_any_library(value: int) -> int:
-    if trio.lowlevel.in_trio_run():
-        await trio.lowlevel.checkpoint()
-    else:
-        await asyncio.sleep(0)
-    return value
-
-
-@pytest.mark.parametrize(
-    "function",
-    [from_asyncio(sleeps), cached(from_asyncio(sleeps), ttl=60.0), handles_a_cancelled_future, sleeps_in_any_library],
-    ids=stable_id,
-)
-def test_a_function_that_only_mentions_asyncio_is_accepted(function: Any) -> None:
-    assert pack(function).payload
 
 
 LOCK = threading.Lock()

@@ -331,6 +331,20 @@ def test_the_watch_ends_with_the_task(rows: Any, settings: Any, gate: Any, monke
     assert values(enrich(iter([rows([1])]), settings(double))) == [2]
 
 
+@pytest.mark.parametrize("on_error", ["raise", "null", "column"])
+def test_a_function_on_asyncio_fails_the_task_with_the_name_of_the_adapter(
+    rows: Any, settings: Any, on_error: str
+) -> None:
+    """Whatever `on_error` is, because no row can succeed."""
+
+    async def sleep(value: int) -> None:
+        await asyncio.sleep(0.1)
+
+    with pytest.raises(RuntimeError, match="no running event loop") as caught:
+        values(enrich(iter([rows([1])]), settings(sleep, on_error=on_error)))
+    assert any("trio_asyncio_io.adapters.from_asyncio(function)" in note for note in caught.value.__notes__)
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_base_exception_fails_the_task(rows: Any, settings: Any, kind: type[BaseException], count: int) -> None:
