@@ -258,15 +258,6 @@ def _text(kind: T.VarcharType | T.CharType, refuse: Refuse) -> Convert:
     return convert
 
 
-def _wall_clock(refuse: Refuse) -> Convert:
-    def convert(value: Any) -> Any:
-        if value is None or (_is(datetime, value) and value.tzinfo is None):
-            return value
-        return refuse(value)
-
-    return convert
-
-
 def _integer(refuse: Refuse) -> Convert:
     def convert(value: Any) -> Any:
         if value is None or type(value) in {int, bool}:  # Arrow refuses a bool
@@ -293,33 +284,20 @@ def _float(refuse: Refuse) -> Convert:
     return convert
 
 
-def _date(refuse: Refuse) -> Convert:
-    def convert(value: Any) -> Any:
-        if value is None:
-            return None
-        if not _is(date, value):
-            return refuse(value)
-        if isinstance(value, datetime) and (value.tzinfo is not None or value.time() != time()):
-            return refuse(value)
-        return value
+def _exactly(fits: Callable[[Any], bool]) -> Callable[[Refuse], Convert]:
+    """The conversion that leaves None and the values that fit alone, and refuses all others."""
 
-    return convert
+    def make(refuse: Refuse) -> Convert:
+        return lambda value: value if value is None or fits(value) else refuse(value)
+
+    return make
 
 
-def _time(refuse: Refuse) -> Convert:
-    def convert(value: Any) -> Any:
-        if value is None or (_is(time, value) and value.tzinfo is None):
-            return value
-        return refuse(value)
-
-    return convert
-
-
-def _duration(refuse: Refuse) -> Convert:
-    def convert(value: Any) -> Any:
-        return value if value is None or _is(timedelta, value) else refuse(value)
-
-    return convert
+def _is_date(value: Any) -> bool:
+    """Whether this is a date, or a naive datetime at midnight."""
+    if not _is(date, value):
+        return False
+    return not isinstance(value, datetime) or (value.tzinfo is None and value.time() == time())
 
 
 def _is(kind: type, value: Any) -> bool:
@@ -374,9 +352,9 @@ def _json(value: Any) -> str:
 STRICT: dict[type[DataType], Callable[[Refuse], Convert]] = {
     T.IntegralType: _integer,
     T.FloatType: _float,
-    T.DateType: _date,
-    T.DayTimeIntervalType: _duration,
-    T.TimestampNTZType: _wall_clock,
-    TimeType: _time,
+    T.DateType: _exactly(_is_date),
+    T.DayTimeIntervalType: _exactly(lambda value: _is(timedelta, value)),
+    T.TimestampNTZType: _exactly(lambda value: _is(datetime, value) and value.tzinfo is None),
+    TimeType: _exactly(lambda value: _is(time, value) and value.tzinfo is None),
     VariantType: _variant,
 }
