@@ -163,13 +163,6 @@ class Directory:
             self.remove(name)
             raise
 
-    @property
-    def missing_fields(self) -> list[str]:
-        """The fields that answers lack in the files of the latest listing."""
-        kind = self.schema.field("answer").type
-        lacking = (new_fields(old.field("answer").type, kind) or [] for old in self._older.values())
-        return sorted({name for names in lacking for name in names})
-
     def files(self) -> dict[str, File]:
         """The files with answers by name, without those that were replaced.
 

@@ -281,11 +281,14 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     task = memo_task(plan, memo, partitions)
     claim(task)
     spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
-    schema = plan.schema
+    fields, number = plan.schema.fields, len(plan.columns)
+    # Old answers may have nulls where this query declares NOT NULL
+    new = [T.StructField(each.name, _nullable(each.dataType), metadata=each.metadata) for each in fields[number:]]
+    place = []
     if mode != "unordered":
         df = df.withColumn(PLACE_COLUMN, F.monotonically_increasing_id())
-        fields, columns = schema.fields, len(plan.columns)
-        schema = T.StructType([*fields[:columns], T.StructField(PLACE_COLUMN, T.LongType()), *fields[columns:]])
+        place = [T.StructField(PLACE_COLUMN, T.LongType())]
+    schema = T.StructType([*fields[:number], *place, *new])
     df = df.withColumn(BUCKET_COLUMN, _bucket(spread))
     df = df.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
     if task.in_buckets:
@@ -364,30 +367,10 @@ def claim(task: MemoTask) -> None:
     """
     directory = Directory(task.path, task.schema)
     try:
-        if _has_required(task.answer):
-            _check_complete(directory)
         directory.claim()
     except pa.ArrowNotImplementedError as error:
         raise TypeError(f"memo cannot store the inputs or the answers ({error}): give them other types") from error
     merge(directory)
-
-
-def _check_complete(directory: Directory) -> None:
-    directory.files()
-    if lacking := directory.missing_fields:
-        raise MemoError(
-            f"answers of the memo {directory.shown_path} lack {', '.join(lacking)}, which is null for their rows: "
-            "leave NOT NULL out of the schema"
-        )
-
-
-def _has_required(kind: T.DataType) -> bool:
-    """Whether a part of the type is NOT NULL."""
-    if isinstance(kind, T.StructType):
-        return any(not each.nullable or _has_required(each.dataType) for each in kind.fields)
-    if isinstance(kind, T.ArrayType):
-        return not kind.containsNull or _has_required(kind.elementType)
-    return isinstance(kind, T.MapType) and (not kind.valueContainsNull or _has_required(kind.valueType))
 
 
 def _check_key_type(name: str, kind: T.DataType) -> None:

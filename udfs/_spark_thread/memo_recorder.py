@@ -85,7 +85,8 @@ class Recorder:
         Raises:
             OSError: They cannot be written.
         """
-        for part, array in self._results.write(rows, [self._value(row) for row in rows]):
+        for part, declared in self._results.write(rows, [self._value(row) for row in rows]):
+            array = declared.cast(self._task.schema.field("answer").type)  # without NOT NULL
             places = []
             for place, row in enumerate(part):
                 error = None if row.failure is None else row.failure.as_struct()
@@ -145,7 +146,7 @@ class Recorder:
             pa.array([call.bucket for call in calls], pa.int32()),
             pa.array([call.key for call in calls], pa.binary()),
             pa.StructArray.from_arrays(inputs, fields=fields),
-            values.cast(schema.field("answer").type),
+            values,
             pa.array(errors, schema.field("error").type),
             pa.array([round(time.time() * 1e6)] * len(rows), pa.int64()).cast(schema.field("answered_at").type),
             pa.array([self._task.function] * len(rows), pa.string()),

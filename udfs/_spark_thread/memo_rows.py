@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from .._memo.answers import BUCKETS, Freshness, compute, contents_of, latest, widened
-from .._memo.directory import PASS_BYTES, Directory, MemoError
+from .._memo.directory import PASS_BYTES, Directory
 from .._memo.keys import key_of
 from .._memo.merge import merge
 from .._memo.reader import Reader
 from .._memo.writer import Writer
-from .._sent.column_types import arrow_type, extra_columns
+from .._sent.column_types import extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, MemoTask
 from .._spark_task import SparkTask
@@ -79,7 +79,7 @@ class MemoRows:
         self._task = task
         self._conversion = RowConversion(enrichment)
         self._freshness = Freshness.at(time.time(), task.max_age, task.remember_failures_for)
-        self._no_answer = Answer(pa.array([None], arrow_type(task.answer)))
+        self._no_answer = Answer(pa.array([None], task.schema.field("answer").type))
         self._stand_in_batches = count(-1, -1)
         self._has_extras = bool(extra_columns(enrichment.settings))
         self._hits: list[_Hits] = []  # not yet emitted
@@ -132,7 +132,7 @@ class MemoRows:
         known = self._known(_distinct(buckets), keys)
         if known.num_rows:
             places = compute.index_in(keys, value_set=known.column("key").combine_chunks())
-            answers = _values(known, self._no_answer.value.type)
+            answers = known.column("answer").combine_chunks()
             self._hits.append(_Hits(batch.filter(compute.is_valid(places)), answers, places.drop_null()))
             is_missing = compute.is_null(places)
             batch, buckets, keys = batch.filter(is_missing), buckets.filter(is_missing), keys.filter(is_missing)
@@ -361,42 +361,6 @@ def _sizes(hits: _Hits, *, has_lists: bool) -> list[int]:
         return [0] * len(places)
     sizes = [answers.slice(place, 1).nbytes for place in range(len(answers))]
     return [sizes[place] + repeats[place] * batch.slice(row, 1).nbytes for row, place in enumerate(places.to_pylist())]
-
-
-def _values(table: pa.Table, answer_type: pa.DataType) -> pa.Array:
-    """The answers as an array.
-
-    Raises:
-        MemoError: One is null in a field that the type declares NOT NULL.
-    """
-    values = table.column("answer").combine_chunks()
-    values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
-    if values.type != answer_type and (name := _required_null(values, answer_type)) is not None:
-        raise MemoError(
-            f"an answer of the memo is null in {name}, which the schema declares NOT NULL: leave NOT NULL out of it"
-        )
-    try:
-        return values.cast(answer_type)
-    except pa.ArrowTypeError:  # old versions of Arrow do not cast to types in which a field is NOT NULL
-        return values.view(answer_type)
-
-
-def _required_null(values: pa.Array, kind: pa.DataType) -> str | None:
-    """The name of a field that is null in some value, although the type does not allow it; None if there is none."""
-    if pa.types.is_list(kind):
-        items = values.flatten()
-        if items.null_count and not kind.value_field.nullable:
-            return "an element"
-        return _required_null(items, kind.value_type)
-    if pa.types.is_struct(kind):
-        present = values.drop_null()
-        for number, field in enumerate(kind):
-            inner = present.field(number)
-            if inner.null_count and not field.nullable:
-                return str(field.name)
-            if (name := _required_null(inner, field.type)) is not None:
-                return name
-    return None
 
 
 def _remembered(error: dict[str, Any]) -> Exception:

@@ -513,7 +513,7 @@ def test_the_batches_of_a_stream_read_a_small_memo_once(
 
 
 @pytest.mark.parametrize("answer", [{"a": 1, "b": None}, [{"a": 1, "b": None}]], ids=["struct", "list"])
-def test_a_null_where_the_schema_says_not_null_is_refused(run: Any, batch: Any, answer: Any) -> None:
+def test_an_old_answer_may_be_null_where_the_schema_says_not_null(run: Any, batch: Any, answer: Any) -> None:
     async def nested(n: int) -> dict[str, Any]:
         return {"temp": answer}
 
@@ -525,8 +525,15 @@ def test_a_null_where_the_schema_says_not_null_is_refused(run: Any, batch: Any, 
         return T.StructType().add("temp", T.ArrayType(inner) if isinstance(answer, list) else inner)
 
     run(nested, batch(1), added=schema(is_nullable=True))
-    with pytest.raises(MemoError, match="is null in b, which the schema declares NOT NULL: leave NOT NULL out"):
-        run(never, batch(1), added=schema(is_nullable=False))
+    assert [row["temp"] for row in run(never, batch(1), added=schema(is_nullable=False))] == [answer]
+
+
+def test_a_new_answer_must_not_be_null_where_the_schema_says_not_null(run: Any, batch: Any) -> None:
+    async def nested(n: int) -> dict[str, Any]:
+        return {"temp": {"a": None}}
+
+    with pytest.raises(ResultTypeError, match=r"'temp\.a' is declared NOT NULL"):
+        run(nested, batch(1), added=T.StructType().add("temp", T.StructType().add("a", "long", False)))
 
 
 def test_a_memo_that_the_worker_does_not_see_is_refused(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
