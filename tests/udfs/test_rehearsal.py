@@ -20,7 +20,7 @@ from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal.forecast import Job, JobForecast
-from udfs._rehearsal.sample import JobRows, _OfArguments, _Rows
+from udfs._rehearsal.sample import JobRows, _OfArguments
 from udfs._sent.row import Row
 from udfs._spark_thread.reading import rows_of
 
@@ -186,12 +186,8 @@ def test_a_job_is_compared_with_its_metrics() -> None:
 async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> None:
     kept: list[Any] = []
 
-    class Keeping(_Rows):
-        def __init__(self) -> None:
-            """Reads no rows."""
-
-        def answer(self, answers: Sequence[tuple[Row, Any]]) -> None:
-            kept.extend((row.inputs, answer) for row, answer in answers)
+    def keep(answers: Sequence[tuple[Row, Any]]) -> None:
+        kept.extend((row.inputs, answer) for row, answer in answers)
 
     async def changes(tags: list[str]) -> int:
         tags.append("x")
@@ -199,6 +195,6 @@ async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> Non
 
     [row] = rows_of([pa.array([["a"]])], 0)
     elements = row.inputs
-    function = _OfArguments(JobRows(None, changes, "n int", 5.0, {}), Keeping(), {id(elements): [row]})  # type: ignore[arg-type]
+    function = _OfArguments(JobRows(None, changes, "n int", 5.0, {}), keep, {id(elements): [row]})  # type: ignore[arg-type]
     assert [await function.invoke(elements) for _ in range(2)] == [2, 2]
     assert kept == [((["a"],), 2)] * 2

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.row_plan import RowPlan
-from udfs._rehearsal.sample import JobRows, Recorded
+from udfs._rehearsal.sample import JobRows, SampledRows
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread.misfits import ResultTypeError
 
@@ -29,12 +29,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:the sample has reached a load")
 @pytest.fixture(params=["without a memo", "with a memo"])
 def record(
     request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Callable[..., Recorded]]:
+) -> Iterator[Callable[..., SampledRows]]:
     """Takes a sample of eight rows, without Spark."""
     has_memo = request.param == "with a memo"
     drawn = pa.RecordBatch.from_pydict({"n": pa.array(range(ROWS)), "bucket": pa.array([0] * ROWS, pa.int32())})
 
-    def recorded(function: Any, *, flatten: bool = False, **options: Any) -> Recorded:
+    def recorded(function: Any, *, flatten: bool = False, **options: Any) -> SampledRows:
         enrichment = Enrichment(
             settings(function, mode="unordered", on_error="null"), ANSWER, "UTC", inputs=(0,), flatten=flatten
         )

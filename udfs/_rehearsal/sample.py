@@ -34,7 +34,7 @@ from .._spark_thread.conversion import RowConversion
 from .._spark_thread.memo_rows import MemoRows
 from .._trio_thread.calls import as_list
 
-__all__ = ["JobRows", "Recorded"]
+__all__ = ["JobRows", "SampledRows"]
 
 PARTITION = "__udfs_partition"
 LOW_LOAD = 5
@@ -96,13 +96,13 @@ class JobRows:
         left = share * min(keys, rows) - remembered
         return [max(1, round(left / partitions))] * partitions
 
-    def record(self, number: int, rows: int, load: int, **arguments: Any) -> Recorded:
+    def record(self, number: int, rows: int, load: int, **arguments: Any) -> SampledRows:
         """Make this number of calls. Each answer is in the memo as soon as it is there."""
         group = self.options.get("group")
-        plan = self._plan()
+        plan, memo = self._plan(), self.options.get("memo")
         drawn = self._drawn(plan, number * (group or 1), rows)
-        with self._rows(plan) as asked:
-            found = asked.missing(drawn)
+        with SampledRows(plan.enrichment, None if memo is None else _memo_rows(plan, as_memo(memo))) as sampled:
+            found = sampled.missing(drawn)
             if not found:
                 raise ValueError(
                     "no row of the sample needs a call: the memo has their answers, or skip_nulls skips them"
@@ -111,11 +111,11 @@ class JobRows:
             calls = [(_arguments_of(part, is_group=group is not None), part) for part in parts]
             most = max(1, min(load, int(SHARE_AT_LARGEST * len(calls))))
             loads = (min(LOW_LOAD, most), most)
-            function = _OfArguments(self, asked, {id(given): part for given, part in calls})
+            function = _OfArguments(self, sampled.answer, {id(given): part for given, part in calls})
             elements = [given for given, _ in calls]
             call = partial(record, elements, function, len(calls), timeout=self.timeout, loads=loads, **arguments)
-            taken: Sample = _run_in_thread(call)
-        return Recorded(taken, asked.share, asked.answers, asked.misfits, asked.remembered)
+            sampled.sample = _run_in_thread(call)
+        return sampled
 
     def _plan(self) -> RowPlan:
         """The operator on the input columns alone."""
@@ -124,10 +124,6 @@ class JobRows:
         settings = make_settings(self.function, self.timeout, arguments, mode="unordered")
         added, flatten = new_columns(self.schema), self.options.get("flatten", False)
         return plan_rows(self.df.select(*self._columns), added, settings, inputs=self._inputs, flatten=flatten)
-
-    def _rows(self, plan: RowPlan) -> _Rows:
-        memo = self.options.get("memo")
-        return _Rows(plan.enrichment) if memo is None else _MemoRows(plan, as_memo(memo))
 
     def _drawn(self, plan: RowPlan, number: int, rows: int) -> pa.RecordBatch:
         """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
@@ -142,23 +138,64 @@ class JobRows:
         return batch
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A sample of a job.
+class SampledRows:
+    """The rows of a sample, read as in a worker. A thread converts their answers as they come, for the memo if any.
+
+    Args:
+        enrichment: How the job enriches rows.
+        memo_rows: Those of a task, of which one is called for each key; None without a memo.
 
     Attributes:
-        sample: The calls.
-        share: The share of rows that needed a call before it. With a memo, of those that `skip_nulls` does not skip.
-        answers: How many answers it has. With `group=`, each row has its own.
-        misfits: The errors of answers that do not fit the schema.
-        remembered: How many of its answers the memo has.
+        sample: The calls, at the end.
+        share: The share of rows that needed a call before them. With a memo, of those that `skip_nulls` does not skip.
+        answers: How many answers are converted. With `group=`, each row has its own.
+        misfits: The errors of those that do not fit the schema.
+        remembered: How many answers are in the memo.
     """
 
     sample: Sample
-    share: float
-    answers: int
-    misfits: Sequence[Exception]
-    remembered: int
+    share = 0.0
+    answers = remembered = 0
+
+    def __init__(self, enrichment: Enrichment, memo_rows: MemoRows | None) -> None:
+        self.misfits: list[Exception] = []
+        self._enrichment = enrichment
+        raising = replace(enrichment, settings=replace(enrichment.settings, on_error="raise"))
+        self._conversion = RowConversion(raising)
+        self._memo_rows = memo_rows
+        self._thread = ThreadPoolExecutor(1, "udfs rehearse answers")
+        self._pending: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        if self._memo_rows is not None:
+            self._memo_rows.writer.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Wait until all answers are converted, and written."""
+        self._thread.shutdown()
+        if self._memo_rows is not None:
+            self._memo_rows.writer.__exit__(kind, error, None)
+        for each in self._pending:
+            each.result()
+
+    def missing(self, drawn: pa.RecordBatch) -> list[Row]:
+        """The rows that need a call: with a memo, one for each key."""
+        settings, memo_rows = self._enrichment.settings, self._memo_rows
+        if memo_rows is None:
+            rows = RowConversion(self._enrichment).read(drawn)
+            found = [row for row in rows if row.failure is None and not settings.skips(row)]
+            self.share = len(found) / len(rows)
+            return found
+        found = [row for part in memo_rows.parts(drawn) for row in memo_rows.missing(part)]
+        nulls = [column.is_null().to_pylist() for column in drawn.columns[:-1]]  # without the bucket
+        skipped = sum(map(any, zip(*nulls, strict=True))) if settings.skip_nulls else 0
+        self.share = (len(found) + memo_rows.waiting) / max(1, drawn.num_rows - skipped)
+        return found
+
+    def answer(self, answers: Sequence[tuple[Row, Any]]) -> None:
+        """Convert the answers of a call."""
+        self._pending.append(self._thread.submit(self._convert_all, answers))
 
     def check_answers(self) -> list[str]:
         """What a forecast says of answers that do not fit the schema.
@@ -176,60 +213,16 @@ class Recorded:
         some = f"{number} of {self.answers} answers of the sample do not fit the schema"
         return [f"{some}, so these rows would fail: {first}."]
 
-
-class _Rows:
-    """The rows of a sample, read as in a worker. A thread converts their answers as they come.
-
-    Attributes:
-        share: The share of rows that need a call.
-        answers: How many answers are converted.
-        misfits: The errors of those that do not fit the schema.
-        remembered: How many answers are in the memo.
-    """
-
-    share = 0.0
-    answers = 0
-    remembered = 0
-
-    def __init__(self, enrichment: Enrichment) -> None:
-        self.misfits: list[Exception] = []
-        self._enrichment = enrichment
-        raising = replace(enrichment, settings=replace(enrichment.settings, on_error="raise"))
-        self._conversion = RowConversion(raising)
-        self._thread = ThreadPoolExecutor(1, "udfs rehearse answers")
-        self._pending: list[Future[None]] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Wait until all answers are converted."""
-        self._thread.shutdown()
-        for each in self._pending:
-            each.result()
-
-    def missing(self, drawn: pa.RecordBatch) -> list[Row]:
-        """The rows that need a call."""
-        settings = self._enrichment.settings
-        rows = RowConversion(self._enrichment).read(drawn)
-        found = [row for row in rows if row.failure is None and not settings.skips(row)]
-        self.share = len(found) / len(rows)
-        return found
-
-    def answer(self, answers: Sequence[tuple[Row, Any]]) -> None:
-        """Convert the answers of a call."""
-        self._pending.append(self._thread.submit(self._convert_all, answers))
-
     def _convert_all(self, answers: Sequence[tuple[Row, Any]]) -> None:
         for row, answer in answers:
             row.result = answer
             self.answers += 1
-            misfit = self._convert(row)
+            misfit = self._misfit(row) if self._memo_rows is None else self._remember(row, self._memo_rows)
             if misfit is not None:
                 self.misfits.append(misfit)
 
-    def _convert(self, row: Row) -> Exception | None:
-        """Convert the result of a row as the job does. Returns why it does not fit, or None."""
+    def _misfit(self, row: Row) -> Exception | None:
+        """Why the result of a row does not fit; None: it does."""
         try:
             for _ in self._conversion.results([row]):
                 pass
@@ -237,39 +230,19 @@ class _Rows:
             return error
         return None
 
-
-class _MemoRows(_Rows):
-    """The rows of a sample, one for each key that the memo lacks. The thread writes their answers to the memo."""
-
-    def __init__(self, plan: RowPlan, memo: Memo) -> None:
-        super().__init__(plan.enrichment)
-        task = replace(memo_task(plan, memo, 1), in_buckets=False)
-        claim(task)
-        self._rows = MemoRows(plan.enrichment, task)
-
-    def __enter__(self) -> Self:
-        self._rows.writer.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._thread.shutdown()
-        self._rows.writer.__exit__(kind, error, None)
-        super().__exit__(kind, error, trace)
-
-    def missing(self, drawn: pa.RecordBatch) -> list[Row]:
-        """The rows that need a call: one for each key."""
-        found = [row for part in self._rows.parts(drawn) for row in self._rows.missing(part)]
-        nulls = [column.is_null().to_pylist() for column in drawn.columns[:-1]]  # without the bucket
-        skipped = sum(map(any, zip(*nulls, strict=True))) if self._enrichment.settings.skip_nulls else 0
-        self.share = (len(found) + self._rows.waiting) / max(1, drawn.num_rows - skipped)
-        return found
-
-    def _convert(self, row: Row) -> Exception | None:
-        self._rows.recorder.record([row])
+    def _remember(self, row: Row, memo_rows: MemoRows) -> Exception | None:
+        """The same, and write a result that fits to the memo."""
+        memo_rows.recorder.record([row])
         if row.failure is not None:
             return row.failure.exception
         self.remembered += 1
         return None
+
+
+def _memo_rows(plan: RowPlan, memo: Memo) -> MemoRows:
+    task = replace(memo_task(plan, memo, 1), in_buckets=False)
+    claim(task)
+    return MemoRows(plan.enrichment, task)
 
 
 class _OfArguments(AsyncFunction[Any, Any]):
@@ -277,16 +250,21 @@ class _OfArguments(AsyncFunction[Any, Any]):
 
     Args:
         job_rows: Has the function.
-        asked: Gets the answers.
+        answer: Gets the rows of a call, each with its answer.
         rows: The rows of each call, by the id of its tuple of arguments.
     """
 
-    def __init__(self, job_rows: JobRows, asked: _Rows, rows: Mapping[int, Sequence[Row]]) -> None:
+    def __init__(
+        self,
+        job_rows: JobRows,
+        answer: Callable[[Sequence[tuple[Row, Any]]], None],
+        rows: Mapping[int, Sequence[Row]],
+    ) -> None:
         function = pack(job_rows.function).unpack()
         self._call = getattr(function, "invoke", function)
         self._retry: RetryStrategy | None = job_rows.options.get("retry")
         self._is_group = job_rows.options.get("group") is not None
-        self._asked = asked
+        self._answer = answer
         self._rows = rows
         for name in ("open", "close", "flush"):
             if callable(method := getattr(function, name, None)):
@@ -297,7 +275,7 @@ class _OfArguments(AsyncFunction[Any, Any]):
         rows = self._rows[id(arguments)]
         result = await self._call(*_arguments_of(rows, is_group=self._is_group))  # which the function may change
         if self._retry is None or not self._retry.retries_result(result):
-            self._asked.answer(_answers_of_group(rows, result) if self._is_group else [(rows[0], result)])
+            self._answer(_answers_of_group(rows, result) if self._is_group else [(rows[0], result)])
         return result
 
 
