@@ -172,10 +172,14 @@ class Directory:
         infos = self._infos()
         replaced = {name for note in infos if note.startswith(_REPLACED) for name in self._replaced_by(note, infos)}
         files = _files(infos)
+        others: dict[str, pa.Schema] = {}
         for file in files.values():
-            if file.digest != self.digest and file.digest not in self._older:
+            if file.digest != self.digest and file.digest not in self._older and file.digest not in others:
                 with suppress(FileNotFoundError):  # its query was refused, and removed it
-                    self._check_older(file, self._open(file).schema)
+                    others[file.digest] = self._open(file).schema
+        # First the one with most fields, so that an error names all of them
+        for digest in sorted(others, key=lambda digest: len(str(others[digest])), reverse=True):
+            self._check_older(digest, others[digest])
         return {name: file for name, file in files.items() if name not in replaced}
 
     def open(self, file: File, kept_bytes: int = 0) -> OpenFile:
@@ -269,20 +273,19 @@ class Directory:
             raise MemoError(f"the memo {self.shown_path} is a file: give the path of a directory") from error
         return {info.base_name: info for info in infos}
 
-    def _check_older(self, file: File, schema: pa.Schema) -> None:
-        """Check that the answers of a file of another digest can be read as those of this memo.
+    def _check_older(self, digest: str, schema: pa.Schema) -> None:
+        """Check that answers with another digest can be read as those of this memo.
 
         Raises:
             MemoError: They cannot.
         """
         if has_grown(schema, self.schema):
-            self._older[file.digest] = schema
+            self._older[digest] = schema
         elif has_grown(self.schema, schema):
-            names = new_fields(self.schema.field("answer").type, schema.field("answer").type)
+            names = sorted(new_fields(self.schema.field("answer").type, schema.field("answer").type) or [])
             raise MemoError(
-                f"the answers of the memo {self.shown_path} have more fields than this query: add "
-                f"{', '.join(names or [])} to its schema, with the types that the memo has, and drop the new columns "
-                "afterwards"
+                f"the answers of the memo {self.shown_path} have more fields than this query: add {', '.join(names)} "
+                "to its schema, with the types that the memo has, and drop the new columns afterwards"
             )
         else:
             raise MemoError(self._mismatch(contents_of(schema)))

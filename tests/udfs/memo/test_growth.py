@@ -93,6 +93,17 @@ def test_a_query_with_fewer_fields_is_refused_and_leaves_nothing_behind(grown: A
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_query_that_is_refused_is_compared_with_the_memo_as_it_has_grown(grown: Any) -> None:
+    """Not with its oldest files, or a user who follows the advice would be refused again."""
+    day = T.StructType().add("day", WEATHER).add("n", "long")
+    put(grown(day), 1, day={"temp": 1.0, "wind": 2.0}, n=1)
+    put(grown(T.StructType().add("day", RAIN).add("n", "long").add("city", "string")), 2, n=2)
+    with pytest.raises(MemoError, match=r"add city, day\.rain, day\.wind to its schema"):
+        grown(T.StructType().add("day", T.StructType().add("temp", "double")).add("n", "long"))
+    with pytest.raises(MemoError, match=r"has answer 'struct<.*rain:double.*city:string>', and this query has"):
+        grown(T.StructType().add("day", WEATHER).add("n", "string"))
+
+
 def test_of_two_queries_that_add_different_fields_only_the_first_is_accepted(grown: Any) -> None:
     """Even if it has no answers yet. Otherwise neither could read the memo after both have answers."""
     put(grown(), 1, temp=1.0, wind=2.0)
