@@ -76,8 +76,8 @@ class AsyncPandasUDF(Generic[F_co]):
         vars(self).update(state, function=state["settings"].function.unpack())
 
     def __repr__(self) -> str:
-        kind = self.declared if isinstance(self.declared, str) else self.declared.simpleString()
-        return f"<async_pandas_udf {self.__name__} -> {kind}>"
+        declared = self.declared if isinstance(self.declared, str) else self.declared.simpleString()
+        return f"<async_pandas_udf {self.__name__} -> {declared}>"
 
     def __call__(self, *columns: Column | str) -> Column:
         """The column of results.

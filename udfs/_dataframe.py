@@ -12,7 +12,7 @@ from trio_asyncio_io import Options
 from trio_asyncio_io.embedding import check_keywords, list_keywords
 
 from ._plan.arguments import DataFrameArguments, UDFArguments
-from ._plan.enriched import enriched
+from ._plan.query import build_query
 from ._sent.carry_over import CarryOver
 from ._sent.settings import Flatten, Settings
 
@@ -94,7 +94,7 @@ def ordered_wait(
     if arguments.keys() & {"event_time", "max_out_of_orderness"}:
         raise TypeError(IN_ORDER)
     check_keywords(ordered_wait, arguments)
-    return enriched(df, function, schema, timeout, arguments, mode="ordered", inputs=inputs, flatten=flatten)
+    return build_query(df, function, schema, timeout, arguments, mode="ordered", inputs=inputs, flatten=flatten)
 
 
 @list_keywords(DataFrameArguments, ordered_wait)
@@ -148,7 +148,7 @@ def unordered_wait(
         )
     """
     check_keywords(unordered_wait, arguments)
-    return enriched(
+    return build_query(
         df,
         function,
         schema,
@@ -205,7 +205,7 @@ def keyed_wait(
         keyed_wait(df, book, "receipt string", key="account", timeout=5.0)
     """
     check_keywords(keyed_wait, arguments)
-    return enriched(
+    return build_query(
         df,
         function,
         schema,

@@ -100,13 +100,13 @@ class WorkerConnection:
                 raise HangUpError("Spark has closed the connection to this worker") from error
 
 
-def _local_of_daemon(name: str, kind: type[T]) -> T | None:
+def _local_of_daemon(name: str, of_type: type[T]) -> T | None:
     """A local variable of PySpark's daemon, or None if there is none with this name and type.
 
     The daemon (PySpark 3.5 to 4.3) runs as `__main__`.
     """
     of_daemon = (each for each in _frames() if getattr(each.f_globals.get("__spec__"), "name", None) == DAEMON)
-    return next((found for each in of_daemon if isinstance(found := each.f_locals.get(name), kind)), None)
+    return next((found for each in of_daemon if isinstance(found := each.f_locals.get(name), of_type)), None)
 
 
 def _frames() -> Iterator[FrameType]:

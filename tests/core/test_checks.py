@@ -25,7 +25,7 @@ class Int64:
 
 
 def check_share(name: str, value: Any) -> float:
-    return check_number(name, value, "a share from 0.0 to 1.0", lambda share: 0 <= share <= 1, kind="a share")
+    return check_number(name, value, "a share from 0.0 to 1.0", lambda share: 0 <= share <= 1, noun="a share")
 
 
 def test_an_integer_of_another_library_becomes_an_int() -> None:

@@ -20,7 +20,7 @@ from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
 from udfs import ResultTypeError
 from udfs._plan.arguments import make_settings
-from udfs._plan.enriched import _row_task
+from udfs._plan.query import _row_task
 from udfs._sent.settings import Enrichment
 from udfs._tracebacks import traceback_as_note
 

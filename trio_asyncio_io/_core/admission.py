@@ -260,7 +260,7 @@ def _weight_of(gate: Gate, weight: Callable[..., float], *values: object) -> flo
 
 def _check_delay(delay: float, shared: SharedGate) -> None:
     legal = "seconds, not NaN (0.0 admits the call)"
-    check_number("delay", delay, legal, lambda seconds: seconds >= -inf, kind="seconds as a number", of=shared.gate)
+    check_number("delay", delay, legal, lambda seconds: seconds >= -inf, noun="seconds as a number", of=shared.gate)
     if delay == inf and not shared.has_calls():
         raise RuntimeError(
             f"the gate {describe(shared.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "

@@ -54,7 +54,7 @@ def check_number(
     legal: str,
     is_legal: Callable[[float], bool],
     *,
-    kind: str = "a number",
+    noun: str = "a number",
     of: object = None,
 ) -> float:
     """Return a legal number as a float.
@@ -64,11 +64,11 @@ def check_number(
         value: Its value. A bool is not a number.
         legal: Describes the legal numbers, in the error.
         is_legal: number -> whether it is one of them.
-        kind: Describes a number of this kind, in the error for a value of another type.
+        noun: Describes the value, in the error for one of another type.
         of: What user code belongs to that has returned the value. The error describes it. None: nothing.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{_source(name, of)} must be {kind}, got {describe(value)}")
+        raise TypeError(f"{_source(name, of)} must be {noun}, got {describe(value)}")
     number = _as_float(value)
     if not is_legal(number):
         raise ValueError(f"{_source(name, of)} must be {legal}, got {describe(value)}")
@@ -102,13 +102,13 @@ def check_seconds(
         legal = "seconds above 0 and finite" if finite else "seconds above 0"
     elif finite:
         legal = "finite seconds and not negative"
-    return check_number(name, value, legal + hint, is_legal, kind=f"seconds as a number such as 5.0{hint}", of=of)
+    return check_number(name, value, legal + hint, is_legal, noun=f"seconds as a number such as 5.0{hint}", of=of)
 
 
 def check_weight(name: str, value: object, *, of: object = None) -> float:
     """Return what a call weighs, a finite number that is not negative, as a float."""
     legal = "finite and not negative"
-    return check_number(name, value, legal, lambda number: 0 <= number < math.inf, kind="an int or a float", of=of)
+    return check_number(name, value, legal, lambda number: 0 <= number < math.inf, noun="an int or a float", of=of)
 
 
 def check_callable(name: str, value: Any) -> Any:

@@ -156,7 +156,7 @@ class BudgetLease(Lease):
 
     @property
     def _slack(self) -> float:
-        """Less than the source's, so that no call waits for what the source does not lease."""
+        """The rounding errors that a call may use: half of those of the source, which leases no more."""
         return ROUNDING * self._amount / 2
 
     @property

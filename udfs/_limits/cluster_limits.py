@@ -58,7 +58,7 @@ class ClusterRate:
             With `group=`, a call weighs as much as its rows together. None (the default): each call weighs 1.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
         give_up: Seconds for which the source of a lease may be away before the task fails with a `ClusterLimitError`,
-            above 0; `math.inf`: calls wait for ever.
+            above 0; `math.inf`: calls wait without a limit.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -81,8 +81,8 @@ class ClusterRate:
     give_up: float = field(default=300.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        legal, kind = "calls per second above 0 and finite", "calls per second as a number, or a ClusterRate"
-        check_number("cluster_rate", self.rate, legal, lambda number: 0 < number < inf, kind=kind)
+        legal, noun = "calls per second above 0 and finite", "calls per second as a number, or a ClusterRate"
+        check_number("cluster_rate", self.rate, legal, lambda number: 0 < number < inf, noun=noun)
         _check_source(self, "share", "lease")
         if self.weight is not None and self.by != "share":
             raise ValueError(
@@ -123,7 +123,7 @@ class ClusterBudget:
             budget ends with the application.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
         give_up: Seconds for which the source may be away before the task fails with a `ClusterLimitError`, above 0;
-            `math.inf`: calls wait for ever.
+            `math.inf`: calls wait without a limit.
 
     Attributes:
         is_named: Whether a name was given.
@@ -283,7 +283,7 @@ def _check_source(given: ClusterRate | ClusterBudget, *ways: str) -> None:
     _check_name(given.name)
     if given.port is not None:
         _check_port(given.port, by)
-    check_number("give_up", given.give_up, "above 0 seconds", lambda number: number > 0, kind="a number of seconds")
+    check_number("give_up", given.give_up, "above 0 seconds", lambda number: number > 0, noun="a number of seconds")
 
 
 def _check_port(port: Any, by: object) -> None:

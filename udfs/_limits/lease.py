@@ -20,7 +20,7 @@ AWAY_SECONDS = 1.5  # seconds without a grant after which the source counts as a
 STALE_SECONDS = 5.0  # seconds without a request after which it is unknown whether the source is away
 
 POLL_SECONDS = 0.01  # seconds until a waiting call checks for the grant
-MAX_LEAD_SECONDS = 0.1  # of the first token, in seconds
+MAX_LEAD_SECONDS = 0.1  # until the instant of the first token that a request is for
 WORTH_SECONDS = 0.2  # a request is for at most this many seconds' worth of the whole rate
 MAX_COUNT = 10_000  # tokens of one request
 
@@ -71,7 +71,7 @@ class Outage:
 
     Args:
         since: The local instant of the first request that failed.
-        latest: That of the latest failure.
+        latest: The local instant of the latest failure.
         reason: Why the latest request failed.
     """
 

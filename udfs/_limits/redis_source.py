@@ -92,7 +92,7 @@ class RedisSource:
     _limiter = trio.CapacityLimiter(inf)
 
     def __init__(self, url: str) -> None:
-        with needs_extra("ClusterRate with a Redis", "redis"):
+        with needs_extra("by= with the URL of a Redis", "redis"):
             from redis import Redis  # noqa: PLC0415 - an optional package
             from redis.backoff import NoBackoff  # noqa: PLC0415
             from redis.retry import Retry  # noqa: PLC0415

@@ -63,7 +63,7 @@ class File(NamedTuple):
 
     Attributes:
         name: Its name.
-        digest: That of what its memo holds, according to the name.
+        digest: Identifies what its memo holds, according to the name.
         buckets: The buckets that it may have.
         checksum: The CRC32 of a Parquet footer; None for a log.
         size: Bytes.
@@ -144,7 +144,7 @@ class Directory:
     def claim(self) -> None:
         """Make the memo, or check that it has the same contents. Its answers may get more fields.
 
-        Writes first and looks afterwards. So of two functions that begin at once, never both succeed; both may fail.
+        Writes first and looks afterwards, so of two functions that begin at once, at most one succeeds.
 
         Raises:
             MemoError: The memo belongs to another function, or to other types. Or the path is of a file or below one.
@@ -253,7 +253,7 @@ class Directory:
         return sorted((name for name, written in times.items() if now - written > seconds), key=times.__getitem__)
 
     def _now(self) -> float:
-        """The time on the file system's clock: that of a file which is written now."""
+        """The time on the file system's clock, from a file that is written now."""
         probe = self.at(f"{_UNFINISHED}{uuid4().hex}")
         with self._fs.open_output_stream(probe) as stream:
             stream.write(b"now")
@@ -326,7 +326,7 @@ class Directory:
             ) from error
 
     def _replaced_by(self, note: str, infos: dict[str, Any]) -> list[str]:
-        """The files that a note replaces. None if it is damaged or gone, or if one that replaces them is not listed."""
+        """The files that a note replaces; none if it is damaged or gone, or if a file that replaces them is missing."""
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
             with self._fs.open_input_stream(self.at(note)) as stream:
                 content = json.loads(stream.read())

@@ -69,7 +69,7 @@ def frame(salt: bytes, position: int, payload: Any, synced: int) -> bytes:
     """A frame.
 
     Args:
-        salt: That of the log.
+        salt: The salt of the log.
         position: Where the frame is in the log.
         payload: Bytes, or a buffer of Arrow.
         synced: The number of bytes of the log that are on the disk.

@@ -24,7 +24,7 @@ def idempotency_key(*values: Any, version: str = "1") -> str:
     For services that recognize a repeated request by a key, such as an `Idempotency-Key` header. With the input values
     of a row, in their order, it is the row's `key` in a memo, in hexadecimal.
 
-    Equal values have the same key, also in two rows: pass a value that identifies what the call does, such as the
+    Equal values have the same key, even in two rows: pass a value that identifies what the call does, such as the
     number of a payment.
 
     Args:

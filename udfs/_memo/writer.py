@@ -136,7 +136,7 @@ class Writer:
         try:
             rewrite(self._directory, [log.file()])
         except FileNotFoundError:
-            pass  # a merge took it for that of a killed task
+            pass  # a merge took it for the log of a killed task
         except (MemoError, OSError) as error:
             logger.warning("a log of the memo %s could not be merged: %s", self._directory.path, error)
 

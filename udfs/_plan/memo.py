@@ -39,9 +39,9 @@ __all__ = [
     "calling_partitions",
     "check_memo",
     "claim",
-    "enriched_with_memo",
     "memo_schema",
     "memo_task",
+    "query_with_memo",
 ]
 
 # `monotonically_increasing_id` has the number of the partition above this many bits.
@@ -118,7 +118,7 @@ class Memo:
         object.__setattr__(self, "path", _path(self.path))
         for seconds in ("max_age", "remember_failures_for", "write_every"):
             value, legal = getattr(self, seconds), "at least 0 seconds"
-            check_number(seconds, value, legal, lambda number: number >= 0, kind="a number of seconds")
+            check_number(seconds, value, legal, lambda number: number >= 0, noun="a number of seconds")
         if not self.max_age > 0:
             raise ValueError(f"max_age must be above 0 seconds, got {self.max_age!r}")
         if self.write_every == math.inf:
@@ -234,7 +234,7 @@ class Memo:
 
 
 def as_memo(memo: Any) -> Memo:
-    """The memo itself, or that of a path.
+    """The memo itself, or the memo at a path.
 
     Raises:
         TypeError: It is neither.
@@ -266,7 +266,7 @@ def check_memo(memo: Memo, df: DataFrame, mode: str, *, on_error: str, event_tim
         )
 
 
-def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
+def query_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     """The enriched DataFrame. The memo is made if it does not exist, and its small files are merged.
 
     Raises:
@@ -295,10 +295,12 @@ def enriched_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
         df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if mode != "unordered" else []))
     enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
     run = for_map_in_arrow(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
-    enriched = df.mapInArrow(run, schema)
+    with_results = df.mapInArrow(run, schema)
     if mode == "ordered":
-        enriched = _in_partitions(enriched)
-    return enriched if mode == "unordered" else enriched.sortWithinPartitions(PLACE_COLUMN).drop(PLACE_COLUMN)
+        with_results = _in_partitions(with_results)
+    if mode == "unordered":
+        return with_results
+    return with_results.sortWithinPartitions(PLACE_COLUMN).drop(PLACE_COLUMN)
 
 
 def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_by: tuple[str, ...]) -> pa.Schema:
@@ -397,7 +399,7 @@ def check_answers(given: T.StructType, types: T.StructType) -> None:
 
     Args:
         given: The columns of the DataFrame.
-        types: Those of the memo.
+        types: The columns of the memo.
 
     Raises:
         TypeError: One has another type.

@@ -18,7 +18,7 @@ from .._spark_version import check_carries_over
 from .row_plan import HASH_COLUMN, RowPlan
 from .worker_python import for_map_in_arrow
 
-__all__ = ["check_carry_over", "enriched_with_carry_over"]
+__all__ = ["check_carry_over", "query_with_carry_over"]
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -68,7 +68,7 @@ def _check_protobuf() -> None:
         ) from error
 
 
-def enriched_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
+def query_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
     """The enriched DataFrame, in three stages: pack the rows into buckets, enrich them with a state, and unpack them.
 
     Args:

@@ -29,7 +29,7 @@ from .._plan.worker_python import for_map_in_arrow
 from .._sent.packed_function import pack, parameter_names
 from .._sent.row import Row
 from .._sent.settings import Enrichment
-from .._spark_thread.batches import from_payload, packed
+from .._spark_thread.batches import as_payloads, from_payload
 from .._spark_thread.conversion import RowConversion
 from .._spark_thread.memo_rows import MemoRows
 from .._trio_thread.calls import as_list
@@ -131,7 +131,7 @@ class JobRows:
         inputs = [F.col(plan.source.columns[position]) for position in plan.enrichment.inputs]
         bucket = F.pmod(F.hash(*inputs), F.lit(BUCKETS)).alias(BUCKET_COLUMN)
         sampled = plan.source.select("*", bucket).sample(fraction=share)
-        payloads = sampled.mapInArrow(for_map_in_arrow("pack_batches", packed), "payload binary").collect()
+        payloads = sampled.mapInArrow(for_map_in_arrow("as_payloads", as_payloads), "payload binary").collect()
         table = pa.Table.from_batches([from_payload(bytes(row["payload"])) for row in payloads])
         places = Random().sample(range(table.num_rows), min(number, table.num_rows))
         (batch,) = table.take(pa.array(places, pa.int64())).combine_chunks().to_batches()
@@ -171,11 +171,11 @@ class SampledRows:
             self._memo_rows.writer.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Wait until all answers are converted, and written."""
         self._thread.shutdown()
         if self._memo_rows is not None:
-            self._memo_rows.writer.__exit__(kind, error, None)
+            self._memo_rows.writer.__exit__(exc_type, error, None)
         for each in self._pending:
             each.result()
 

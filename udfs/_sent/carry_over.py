@@ -50,10 +50,10 @@ class CarryOver:
     max_age: float = 600.0
 
     def __post_init__(self) -> None:
-        kind = "a number of seconds"
+        noun = "a number of seconds"
         legal = "a finite number of seconds above 0"
-        check_number("budget", self.budget, legal, lambda number: 0 < number < math.inf, kind=kind)
+        check_number("budget", self.budget, legal, lambda number: 0 < number < math.inf, noun=noun)
         check_int("max_rows", self.max_rows, at_least=0)
-        check_number("max_age", self.max_age, kind, lambda _: True, kind=kind)
+        check_number("max_age", self.max_age, noun, lambda _: True, noun=noun)
         if not self.max_age >= self.budget:
             raise ValueError(f"max_age must not be below the budget, {self.budget!r} s, got {self.max_age!r}")

@@ -145,7 +145,7 @@ def loaded(payload: bytes, broadcasts: Broadcasts) -> Any:
 def parameter_names(function: Any) -> list[str]:
     """The names of the function's parameters, which are its input columns by default.
 
-    Optional keywords, and parameters that a `partial` binds, are none.
+    Excludes optional keywords and parameters bound by a `partial`.
 
     Raises:
         TypeError: The function has no signature, or no parameters, or any number of them.

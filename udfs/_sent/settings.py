@@ -80,7 +80,7 @@ class Settings:
             )
         check_int("buffer_bytes", self.buffer_bytes, at_least=1)
         legal = "above 0 seconds"
-        check_number("open_timeout", self.open_timeout, legal, lambda number: number > 0, kind="a number of seconds")
+        check_number("open_timeout", self.open_timeout, legal, lambda number: number > 0, noun="a number of seconds")
 
     def with_capacity(self, capacity: int) -> Settings:
         """These settings with another capacity, and the buffer that goes with it."""

@@ -14,9 +14,9 @@ __all__ = [
     "SAFE_BYTES",
     "SLICE_BYTES",
     "InputBatches",
+    "as_payloads",
     "even_slices",
     "from_payload",
-    "packed",
     "ranges",
     "slices",
     "to_payload",
@@ -72,7 +72,7 @@ def from_payload(payload: bytes | pa.Buffer) -> pa.RecordBatch:
         return stream.read_next_batch()
 
 
-def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def as_payloads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A batch of one row for each batch: its payload."""
     for batch in batches:
         yield pa.RecordBatch.from_arrays([pa.array([to_payload(batch)], pa.binary())], names=["payload"])
@@ -133,7 +133,7 @@ class InputBatches:
 
         Args:
             rows: Rows that are not released.
-            repeats: Upper limit of how often one row is among them.
+            repeats: The most times that one row is among them.
         """
         for start, end in ranges(self._sizes(rows, repeats)):
             yield self._taken(rows[start:end])

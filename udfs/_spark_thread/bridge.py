@@ -382,7 +382,7 @@ class TaskOperator:
             row.totals = self._totals(), self._clock.times()
 
     def _totals(self) -> Totals:
-        """Those of the operator, and what Spark's thread has waited for: its first rows, and the next operator."""
+        """The operator's totals, with what Spark's thread has waited for: its first rows, and the next operator."""
         totals, waited, written = self._operator.totals(), self._clock.waited, self._writing.seconds
         return replace(
             totals,

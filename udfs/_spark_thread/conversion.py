@@ -137,7 +137,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
     def write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:
         """The enriched rows. With `flatten`, each comes once per output, and none if no row has an output."""
         for part, array, repeats in self.results(rows):
-            yield from self.enriched(part, array, repeats)
+            yield from self.with_results(part, array, repeats)
         self.release(rows)
 
     def results(self, rows: list[Row]) -> Iterator[tuple[Sequence[Row], pa.Array, int]]:
@@ -149,7 +149,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         for part, array in self._writer.write(written, results):
             yield part, array, repeats
 
-    def enriched(self, rows: Sequence[Row], results: pa.Array, repeats: int = 1) -> Iterator[pa.RecordBatch]:
+    def with_results(self, rows: Sequence[Row], results: pa.Array, repeats: int = 1) -> Iterator[pa.RecordBatch]:
         """The input of these rows beside their results, in small batches.
 
         Args:
@@ -165,7 +165,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
 
     def beside(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> Iterator[pa.RecordBatch]:
         """Input beside its results, in small batches. Columns that report how a result was obtained read the rows."""
-        yield from slices(self._with_results(old, rows, results))
+        yield from slices(self._joined(old, rows, results))
 
     def release(self, rows: Sequence[Row]) -> None:
         """Drop rows that are written."""
@@ -175,7 +175,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         """The input of rows that are not written, in their order."""
         return self._inputs.take(rows)
 
-    def _with_results(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
+    def _joined(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
         new = [results] if len(self._enrichment.added) == 1 else results.flatten()
         new += [extra.array(rows) for extra in self._extras]
         added = [pa.field(name, array.type) for name, array in zip(self._new_names, new, strict=True)]

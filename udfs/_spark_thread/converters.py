@@ -300,11 +300,11 @@ def _is_date(value: Any) -> bool:
     return not isinstance(value, datetime) or (value.tzinfo is None and value.time() == time())
 
 
-def _is(kind: type, value: Any) -> bool:
+def _is(cls: type, value: Any) -> bool:
     """Whether this is a value of the class, without nanoseconds. NaT is none, although it is a datetime."""
-    if type(value) is kind:
+    if type(value) is cls:
         return True
-    if not isinstance(value, kind) or is_missing(value):
+    if not isinstance(value, cls) or is_missing(value):
         return False
     return not (getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of pandas
 

@@ -28,7 +28,7 @@ from .reading import values_of
 
 __all__ = ["MemoRows", "add_answers", "read_answers"]
 
-# By this many seconds, the clock of a worker may be behind the one that an added answer was timed with.
+# How far the clock of a worker may be behind the one that timed an added answer.
 _AHEAD_SECONDS: Final = 3_600.0
 
 
@@ -177,7 +177,7 @@ class MemoRows:
         return False
 
     def _receive(self, row: Row) -> None:
-        """Complete a row whose call has ended, and those that wait for it. Later rows know the answer."""
+        """Complete a row whose call has ended, and those that wait for it. Later rows get the answer, too."""
         call = self._calls.pop((row.batch, row.index))
         answer = call.answer
         assert answer is not None
@@ -218,9 +218,9 @@ class MemoRows:
             answers = pa.concat_arrays([answer.value for _, answer in completed[start:end]])
             if self._enrichment.flatten:
                 parents, outputs, repeats = self._exploded(answers, [row.failure is not None for row in rows])
-                yield from self._conversion.enriched([rows[parent] for parent in parents], outputs, repeats)
+                yield from self._conversion.with_results([rows[parent] for parent in parents], outputs, repeats)
             else:
-                yield from self._conversion.enriched(rows, answers)
+                yield from self._conversion.with_results(rows, answers)
             self._conversion.release(rows)
 
     def _with_answers(self, hits: _Hits) -> Iterator[pa.RecordBatch]:

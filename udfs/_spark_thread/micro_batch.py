@@ -146,7 +146,7 @@ class CarryingProcessor:
         self._state = handle.getListState("carried", PAYLOAD)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: ARG002, N802, N803 - Spark's
-        """Enrich the carried rows, then the new ones. Without its deletion, a timer would enrich the former again."""
+        """Enrich the carried rows, then the new ones. A timer that was not deleted would enrich the former twice."""
         now = timerValues.getCurrentProcessingTimeInMs()
         for timer in list(self._handle.listTimers()):
             self._handle.deleteTimer(timer)

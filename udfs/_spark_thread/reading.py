@@ -110,7 +110,7 @@ def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str,
 
 @cache
 def _portable(kind: pa.DataType, zone: str | None) -> pa.DataType:
-    """The type with time zones that Arrow can name. If one has to change, all fields are nullable."""
+    """The type with time zones that Arrow can name. A rebuilt type has nullable fields."""
     if all(each == portable_zone(zone or each) for each in re.findall(r"tz=([^]]*)", str(kind))):
         return kind
     if pa.types.is_timestamp(kind):

@@ -24,7 +24,7 @@ __all__ = ["CHUNK_ROWS", "Room", "nbytes_of"]
 # Upper limits of a chunk of results
 CHUNK_ROWS: Final = 512
 CHUNK_BYTES: Final = 8 * 1024 * 1024
-# The first results, each of which is measured; then one in eight is. The mean size is that of about as many
+# The first results are all measured, later ones one in eight. The mean size is over about the last 32 measured
 SAMPLE: Final = 32
 EVERY: Final = 8
 # Results after which their mean size counts. Until then few rows get room
@@ -63,7 +63,7 @@ class Room:
         while not self._has_room():
             self._change = trio.Event()
             self.is_full = True
-            if not self._has_room():  # looked at again: Spark's thread may not have seen that it should wake this task
+            if not self._has_room():  # again: Spark's thread may have written before it could see that the source waits
                 await self._change.wait()
             self.is_full = False
 
@@ -82,7 +82,7 @@ class Room:
     def is_exceeded_by(self, rows: int) -> bool:
         """Whether the results of `rows` rows are too large to be held at once. Any thread may call this.
 
-        False until their size is known: the first result may be that of a row that has not been read yet.
+        False until their size is known: the row with the first result may not have been read yet.
         """
         return self._is_measured and rows > self.size
 

@@ -112,7 +112,7 @@ class Drain(trio.abc.Instrument):
             self.stop()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._is_on:
             self._is_on = False
             trio.lowlevel.remove_instrument(self)

@@ -43,7 +43,7 @@ class TaskPlaces:
 
     @classmethod
     def of_executor(cls) -> TaskPlaces:
-        """Those of this executor. Spark deletes the folder of their file when the executor ends."""
+        """The places of this executor. Spark deletes the folder of their file when the executor ends."""
         folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
         return cls(Path(folder) / "udfs-task-places.json" if folder else None)
 
@@ -64,7 +64,7 @@ class TaskPlaces:
 
     @contextmanager
     def _opened(self) -> Iterator[Places]:
-        """The places, which may be changed. Those of this process if the file cannot be used."""
+        """The places, which may be changed. If the file cannot be used, they are those of this process."""
         try:
             file = None if self._path is None else self._path.open("a+")
         except OSError:

@@ -99,8 +99,8 @@ class LookupApp:
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Respond to one request."""
         method, path = scope["method"], scope["path"]
-        kind, _, key = path.removeprefix("/").partition("/")
-        match method, kind:
+        route, _, key = path.removeprefix("/").partition("/")
+        match method, route:
             case "GET", "weather" | "planes":
                 response = await self._look_up(path, receive)
             case "GET", "flaky":

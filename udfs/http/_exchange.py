@@ -36,7 +36,7 @@ class WholeResponse:
 class Exchanger:
     """Sends requests on the connections of a pool.
 
-    It neither follows redirects nor knows cookies, authentication and URLs. Its errors are httpx's, without their
+    It has no redirects, cookies, authentication or URLs. Its errors are httpx's, without their
     request.
 
     Args:

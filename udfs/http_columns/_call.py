@@ -38,7 +38,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
 
     An outcome that should be retried is raised as a `RetryableError` and stored in the request, where it is the result
     when retries or time are used up. Gates see only exceptions, so a response about the state of the service is raised
-    and stored also if it is not retried.
+    and stored even if it is not retried.
 
     Runs where: opened once per worker process, with one client. Equal calls share it.
 
@@ -125,16 +125,16 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         except RetryableError as error:
             request.last = error
             raise
-        request.last = self._trouble(request, response)
+        request.last = self._error_of(request, response)
         if request.last is None:
             return response
         raise request.last
 
-    def _trouble(self, request: HttpRequest, response: HttpResponse) -> AttemptError | None:
+    def _error_of(self, request: HttpRequest, response: HttpResponse) -> AttemptError | None:
         """The error to raise for a response, or None."""
         if self._is_retryable(request, response):
             return RetryableError(response)
-        return AttemptError(response) if response.is_trouble else None
+        return AttemptError(response) if response.signals_overload else None
 
     def _is_retryable(self, request: HttpRequest, response: HttpResponse) -> bool:
         if response.status not in self.retry_statuses:

@@ -96,10 +96,10 @@ class HttpOptions:
         check_int("retries", self.retries, at_least=0)
         check_int("max_body_bytes", self.max_body_bytes, at_least=1, at_most=_MAX_BODY_BYTES)
         if self.rate is not None:
-            legal, kind = "calls per second above 0 and finite", "calls per second as a number, or None"
-            check_number("rate", self.rate, legal, lambda number: 0 < number < math.inf, kind=kind)
+            legal, noun = "calls per second above 0 and finite", "calls per second as a number, or None"
+            check_number("rate", self.rate, legal, lambda number: 0 < number < math.inf, noun=noun)
         if self.cache is not None:
-            check_number("cache", self.cache, "seconds above 0", lambda s: s > 0, kind="seconds as a number, or None")
+            check_number("cache", self.cache, "seconds above 0", lambda s: s > 0, noun="seconds as a number, or None")
         for name in ("follow_redirects", "only_public", "trust_env"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")

@@ -36,7 +36,7 @@ class HttpResponse(NamedTuple):
         return is_lasting and len(self.body) <= _CACHEABLE_LENGTH and headers_length <= _CACHEABLE_LENGTH
 
     @property
-    def is_trouble(self) -> bool:
+    def signals_overload(self) -> bool:
         """Whether its status is about the service and not about this request: an overload, or a request for fewer."""
         return self.status in {_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS} or self.status >= _SERVER_ERROR
 

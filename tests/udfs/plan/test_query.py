@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from udfs import ordered_wait
-from udfs._plan.enriched import _check_flatten
+from udfs._plan.query import _check_flatten
 
 
 @pytest.mark.parametrize("flatten", ["left", None, 1], ids=str)

@@ -1,4 +1,4 @@
-"""The enriched DataFrame: the query behind a call of a DataFrame operator."""
+"""Query: the DataFrame that a call of a DataFrame operator returns."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .._sent.settings import Enrichment, Flatten, Mode
 from .._sent.signature import check_arity, signature_of
 from .._spark_thread.conversion import RowConversion
 from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
-from .memo import as_memo, check_memo, enriched_with_memo
+from .memo import as_memo, check_memo, query_with_memo
 from .metrics import check_metrics, observed
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
-from .stateful_query import check_carry_over, enriched_with_carry_over
+from .stateful_query import check_carry_over, query_with_carry_over
 from .worker_python import for_map_in_arrow, use_the_drivers_python
 
-__all__ = ["enriched"]
+__all__ = ["build_query"]
 
 
-def enriched(
+def build_query(
     df: DataFrame,
     function: Any,
     schema: DataType | str,
@@ -79,9 +79,9 @@ def enriched(
         are_parameters=inputs is None,
     )
     if carry_over is not None:
-        with_results = enriched_with_carry_over(plan, carry_over)
+        with_results = query_with_carry_over(plan, carry_over)
     elif memo is not None:
-        with_results = enriched_with_memo(plan, memo)
+        with_results = query_with_memo(plan, memo)
     else:
         with_results = plan.source.mapInArrow(_row_task(plan.enrichment), plan.schema)
     if plan.source is not df:
