@@ -24,8 +24,9 @@ def idempotency_key(*values: Any, version: str = "1") -> str:
     For services that recognize a repeated request by a key, such as an `Idempotency-Key` header. With the input values
     of a row, in their order, it is the row's `key` in a memo, in hexadecimal.
 
-    Equal values have the same key, even in two rows: pass a value that identifies what the call does, such as the
-    number of a payment.
+    Equal values of one type have the same key, even in two rows: pass a value that identifies what the call does, such
+    as the number of a payment. 1, 1.0 and "1" have different keys, and so have decimals with different numbers of
+    digits after the point.
 
     Args:
         values: Strings, bytes, numbers, booleans, `Decimal`, dates, times, intervals, None, and lists, tuples and dicts

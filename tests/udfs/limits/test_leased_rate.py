@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+from pyspark import cloudpickle
 from trio.testing import MockClock
 
 from benchmarks.resilience._counting import most_in_a_second
@@ -213,13 +214,16 @@ async def test_tasks_of_a_process_that_use_one_rate_share_a_lease() -> None:
 
 
 async def test_queries_that_weigh_the_calls_of_one_budget_differently_have_a_lease_each() -> None:
-    one, same, other = (
-        LeasedLimit(ClusterBudget(10, weight=weight, name="books"), ServerAddress("127.0.0.1", 1, "secret"))
-        for weight in (len, len, sum)
+    price = 0.01
+    address = ServerAddress("127.0.0.1", 1, "secret")
+    one, other = (
+        cloudpickle.dumps(LeasedLimit(ClusterBudget(10, weight=weight, name="books"), address))
+        for weight in (lambda text: price * len(text), lambda text: 2 * price * len(text))
     )
-    async with gate_of(one) as gate, gate_of(same) as shared, gate_of(other) as another:
-        assert gate is shared
-        assert gate is not another
+    async with gate_of(cloudpickle.loads(one)) as gate, gate_of(cloudpickle.loads(one)) as of_next_task:
+        assert gate is of_next_task
+    async with gate_of(cloudpickle.loads(other)) as of_other_query:
+        assert gate is not of_other_query
 
 
 async def test_a_process_keeps_the_leases_that_were_used_last() -> None:

@@ -72,8 +72,10 @@ def test_values_that_are_equal_in_sql_have_the_same_key(first: Any, second: Any)
         ([[1], 2], [[1, 2]]),
         ([date(2013, 1, 1)], [datetime(2013, 1, 1)]),
         ([time(1)], [timedelta(hours=1)]),
+        ([1], [1.0]),
+        ([Decimal("1.5")], [Decimal("1.50")]),
     ],
-    ids=["boundary", "place of null", "text", "bytes", "nesting", "date", "time"],
+    ids=["boundary", "place of null", "text", "bytes", "nesting", "date", "time", "number", "digits"],
 )
 def test_different_values_have_different_keys(first: list[Any], second: list[Any]) -> None:
     assert key_of("1", first) != key_of("1", second)
