@@ -35,6 +35,12 @@ def check_file(path: str) -> None:
 def grant_from_file(source: BudgetSource, path: str, now: float, request: BudgetRequest) -> BudgetGrant:
     """Grant what the file still has, and write it to the file first. Several drivers may use one file.
 
+    Args:
+        source: The leases of the budget in this driver.
+        path: The file.
+        now: The instant of the grant, on a clock of this driver.
+        request: The request of a process.
+
     Raises:
         sqlite3.Error: The file cannot be read or written. Nothing was granted.
     """

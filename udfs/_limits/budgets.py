@@ -228,7 +228,12 @@ class BudgetLease(Lease):
         self._spent = self._reserved = self._granted = self._reported = 0.0
 
     def granted(self, grant: BudgetGrant, sent: float, received: float) -> None:  # noqa: ARG002 - as of a rate's lease
-        """An answer has arrived for the latest request."""
+        """An answer has arrived for the latest request.
+
+        Args:
+            grant: The answer.
+            sent, received: The instants of the request and of the answer.
+        """
         self.is_requested, self.outage = False, None
         is_larger = grant.lease > self._granted
         self._granted, self._left, self._held = grant.lease, grant.left, grant.held

@@ -122,7 +122,13 @@ class Lease:
         return None
 
     def failed(self, sent: float, now: float, reason: str) -> None:
-        """No grant has arrived for the request that was sent at the instant `sent`."""
+        """No grant has arrived for the request that was sent at the instant `sent`.
+
+        Args:
+            sent: The instant of the request.
+            now: The instant at which it counts as failed.
+            reason: Why, for messages.
+        """
         self.is_requested = False
         self._next_request = now + (RETRY_SECONDS if self.outage else FIRST_RETRY_SECONDS)
         self.outage = Outage(self.outage.since if self.outage else sent, now, reason)
@@ -170,7 +176,12 @@ class RateLease(Lease):
         return Request(self._name, self._rate, self._count, min(self._round_trip + POLL_SECONDS, MAX_LEAD_SECONDS))
 
     def granted(self, grant: Grant, sent: float, received: float) -> None:
-        """A grant has arrived for the request that was sent at the instant `sent`."""
+        """A grant has arrived for the request that was sent at the instant `sent`.
+
+        Args:
+            grant: Its tokens.
+            sent, received: The instants of the request and of the grant.
+        """
         if grant.epoch != self._epoch:
             self._epoch = grant.epoch
             self._tokens.clear()

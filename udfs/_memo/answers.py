@@ -48,7 +48,12 @@ class Freshness:
 
     @classmethod
     def at(cls, now: float, max_age: float, remember_failures_for: float) -> Self:
-        """The cut-off times for answers and failures."""
+        """The cut-off times for answers and failures.
+
+        Args:
+            now: The time, in seconds since the epoch.
+            max_age, remember_failures_for: As for `Memo`, in seconds.
+        """
         return cls(now - max_age, now - remember_failures_for if remember_failures_for else math.inf)
 
 
@@ -113,7 +118,13 @@ def widened(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def latest(table: pa.Table, fresh: Freshness, by: tuple[str, ...] = ("key",)) -> pa.Table:
-    """The latest fresh answer for each key; with `by=("key", "failed")` also the latest failure."""
+    """The latest fresh answer for each key; with `by=("key", "failed")` also the latest failure.
+
+    Args:
+        table: Answers and failures, with the columns of a file.
+        fresh: Which of them count.
+        by: One row is kept for each combination of values of these: "key", and "failed", which is true for a failure.
+    """
     times = table.column("answered_at").cast(pa.int64())
     failed = compute.is_valid(table.column("error"))
     since = compute.if_else(failed, fresh.failures_since * 1e6, fresh.since * 1e6)

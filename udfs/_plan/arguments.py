@@ -184,6 +184,11 @@ def for_session(
 ) -> Settings:
     """The settings of a task, with its share of the limits of a cluster.
 
+    Args:
+        settings: What `make_settings` has returned.
+        cluster_capacity, cluster_rate, cluster_budget: From the user.
+        session: The session whose tasks share them.
+
     Raises:
         TypeError, ValueError: As in `share_of` and `limits_for_tasks`.
     """

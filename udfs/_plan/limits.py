@@ -22,6 +22,10 @@ _starting = threading.Lock()
 def limits_for_tasks(cluster_rate: Any, cluster_budget: ClusterBudget | None, session: Any) -> tuple[Limit, ...]:
     """A `cluster_budget` and the rates of a `cluster_rate`, as their tasks need them. They can be pickled.
 
+    Args:
+        cluster_rate, cluster_budget: From the user.
+        session: The session whose tasks share them.
+
     Raises:
         TypeError: A rate is neither a number nor a `ClusterRate`.
         ValueError: It is out of range or, for a share, below the number of tasks that can run at once; that number is

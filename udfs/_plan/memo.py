@@ -245,6 +245,12 @@ def as_memo(memo: Any) -> Memo:
 def check_memo(memo: Memo, df: DataFrame, mode: str, *, on_error: str, event_time: Any, carry_over: Any) -> None:
     """Check that the memo can be used with these arguments.
 
+    Args:
+        memo: The memo.
+        df: The DataFrame to enrich.
+        mode: The mode of the operator, such as "ordered".
+        on_error, event_time, carry_over: From the user.
+
     Raises:
         ValueError: It cannot.
     """
@@ -329,7 +335,13 @@ def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_
 
 
 def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
-    """The part of the memo in the plan of each task."""
+    """The part of the memo in the plan of each task.
+
+    Args:
+        plan: The operator.
+        memo: The memo.
+        partitions: The number of tasks.
+    """
     enrichment = plan.enrichment
     inputs = T.StructType([plan.columns.fields[n] for n in dict.fromkeys(enrichment.inputs)])
     for each in inputs.fields:

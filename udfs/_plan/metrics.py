@@ -73,7 +73,13 @@ def check_metrics(metrics: Any) -> None:
 
 
 def observed(df: DataFrame, metrics: Any, settings: Settings) -> DataFrame:
-    """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name."""
+    """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name.
+
+    Args:
+        df: The rows, with the column of metrics.
+        metrics: The name, or an `Observation`.
+        settings: The settings of the UDF, by which some sums can only be 0.
+    """
     return df.observe(metrics, *_sums(settings)).drop(METRICS_COLUMN)
 
 

@@ -30,6 +30,11 @@ SLICES = "bucket int, place long, payload binary"
 def check_carry_over(carry_over: object, df: DataFrame, event_time: str | None) -> None:
     """Check that the rows of this DataFrame can be carried over.
 
+    Args:
+        carry_over: From the user.
+        df: The DataFrame to enrich.
+        event_time: The name of the event time column, or None.
+
     Raises:
         TypeError: `carry_over` is not a `CarryOver`.
         ValueError: The DataFrame is not streaming, the session's state store is not RocksDB, or there is an event time.

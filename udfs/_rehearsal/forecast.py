@@ -118,6 +118,12 @@ class Job:
 
         All tasks as one operator give the time that the service and the gates need. A job is not shorter than the
         partitions of the slot that ends last, one after the other, in front of a service of their own.
+
+        Args:
+            taken: The sample.
+            called: The rows to call of each partition.
+            rows: All rows of the job.
+            capacities: To compare, per task; empty for parts of the load that the sample has reached.
         """
         group = self.options.get("group") or 1
         sizes = [-(-each // group) for each in called]

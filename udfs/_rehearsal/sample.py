@@ -97,7 +97,14 @@ class JobRows:
         return [max(1, round(left / partitions))] * partitions
 
     def record(self, number: int, rows: int, load: int, **arguments: Any) -> SampledRows:
-        """Make this number of calls. Each answer is in the memo as soon as it is there."""
+        """Make this number of calls. Each answer is in the memo as soon as it is there.
+
+        Args:
+            number: How many calls, for a group of rows each if there are groups.
+            rows: The rows of the job.
+            load: The largest number of calls at once.
+            arguments: Others of `trio_asyncio_io.rehearsal.record`.
+        """
         group = self.options.get("group")
         plan, memo = self._plan(), self.options.get("memo")
         drawn = self._drawn(plan, number * (group or 1), rows)

@@ -164,7 +164,13 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
             start = end
 
     def beside(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> Iterator[pa.RecordBatch]:
-        """Input beside its results, in small batches. Columns that report how a result was obtained read the rows."""
+        """Input beside its results, in small batches. The extra columns are computed from the rows.
+
+        Args:
+            old: Input rows.
+            rows: Their rows.
+            results: One for each row.
+        """
         yield from slices(self._joined(old, rows, results))
 
     def release(self, rows: Sequence[Row]) -> None:

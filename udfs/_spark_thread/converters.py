@@ -68,6 +68,11 @@ def converter(kind: DataType, zone: str, path: tuple[str, ...] = ()) -> Convert 
 def fitted(kind: DataType, value: Any, path: tuple[str, ...] = ()) -> Any:
     """A converted value that Arrow refuses, with None for each missing value of pandas or NumPy inside it.
 
+    Args:
+        kind: The declared type.
+        value: The converted value.
+        path: The place of the value inside the result, for error messages.
+
     Raises:
         MisfitError: A value inside it, or the value, does not fit. It is the first one.
     """

@@ -134,7 +134,13 @@ class TransportOptions(NamedTuple):
     def transports(
         self, library: Any, stack_transport: Callable[..., T], transport: T | None, mounts: Any, proxy: Any
     ) -> tuple[T, dict[str, Any]]:
-        """Return the transport of a client, and those for some URLs: the proxies, and then the given ones."""
+        """Return the transport of a client, and those for some URLs: the proxies, and then the given ones.
+
+        Args:
+            library: httpx or httpx2.
+            stack_transport: Makes a `StackTransport` for it.
+            transport, mounts, proxy: As for `client`.
+        """
         of_environment = environment_proxies() if self.trust_env and transport is None else {}
         proxies = of_environment if proxy is None else {"all://": proxy}
         verify = loaded(self.verify)

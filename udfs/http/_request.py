@@ -95,6 +95,12 @@ class RequestWriter:
     ) -> RequestWriter:
         """Return the writer of a request whose body is in memory.
 
+        Args:
+            method: Of the request.
+            head: The head that `render_head` returns.
+            content: The body.
+            timeouts: Seconds for each step, by httpx's names of the steps.
+
         Raises:
             httpx.LocalProtocolError: The length of the body differs from its Content-Length.
         """
@@ -184,6 +190,11 @@ class RequestHead(NamedTuple):
 
 def render_head(method: str, target: bytes, headers: Headers) -> RequestHead:
     """Return the head of a request with this method, target and headers, as it is sent.
+
+    Args:
+        method: Such as "GET".
+        target: The path and the query.
+        headers: All headers, in order.
 
     Raises:
         httpx.LocalProtocolError: The method, the target or a header is not valid in HTTP, or could be read as a second

@@ -202,6 +202,12 @@ class Hop:
     def to(cls, target: Target, method: str, headers: Headers, body: bytes) -> Hop:
         """Return a request. A user and password in the URL become its authorization.
 
+        Args:
+            target: Where it goes.
+            method: Such as "GET".
+            headers: The headers of the row and the configured ones.
+            body: The body; `b""` for none.
+
         Raises:
             httpx.LocalProtocolError: The request is not valid. The message shows nothing of the URL.
         """
