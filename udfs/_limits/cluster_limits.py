@@ -254,12 +254,15 @@ def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
     """The rates of a `cluster_rate`: a number, a `ClusterRate`, a list of these, or None.
 
     Raises:
-        TypeError, ValueError: It is none of these, or out of range; or two of them are leased.
+        TypeError, ValueError: It is none of these, or out of range; or two of them are leased, or have one name.
     """
     if value is None:
         return ()
     given: Sequence[Any] = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     rates = tuple(each if isinstance(each, ClusterRate) else ClusterRate(each) for each in given)
+    names = [rate.name for rate in rates]
+    if len(set(names)) < len(names):
+        raise ValueError(f"cluster_rate has two rates of one name, {names}: give each once, and a name of its own")
     leased = [rate for rate in rates if rate.by != "share"]
     if len(leased) > 1:
         raise ValueError(

@@ -46,6 +46,13 @@ def test_two_leased_rates_are_refused() -> None:
         as_cluster_rates([ClusterRate(5, by="lease"), ClusterRate(7, by="redis://host/0")])
 
 
+def test_a_rate_that_is_given_twice_is_refused() -> None:
+    """Each call would count twice."""
+    tokens = ClusterRate(7_000, weight=len, name="tokens")
+    with pytest.raises(ValueError, match=r"two rates of one name, \['tokens', 'tokens'\]: give each once, and a name"):
+        as_cluster_rates([tokens, tokens])
+
+
 def test_a_weight_must_be_callable() -> None:
     with pytest.raises(TypeError, match=r"weight must be callable, got 4\.0"):
         ClusterRate(7, weight=4.0)  # type: ignore[arg-type]
