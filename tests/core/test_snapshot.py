@@ -59,6 +59,8 @@ def test_an_invalid_snapshot_is_refused_with_the_reason_before_anything_runs(bad
     with pytest.raises(SnapshotError) as caught:
         ordered_wait([], never, timeout=1.0, restore=bad)
     assert why in str(caught.value)
+    if isinstance(bad, Snapshot) and bad.version == SNAPSHOT.version:
+        assert str(caught.value).endswith(". Restore a snapshot as results.snapshot() returned it")
 
 
 def test_a_snapshot_without_elements_is_true_because_it_says_where_to_continue() -> None:

@@ -76,6 +76,11 @@ def problem_of(snapshot: object) -> str | None:
             f"the snapshot has version {describe(snapshot.version)}, and this release reads version {VERSION}: "
             "restore it with the release that took it"
         )
+    problem = _problem_of_parts(snapshot)
+    return problem and f"{problem}. Restore a snapshot as results.snapshot() returned it"
+
+
+def _problem_of_parts(snapshot: Snapshot[Any, Any]) -> str | None:
     if not isinstance(snapshot.elements, Sequence):
         return f"the snapshot's elements are damaged: {describe(snapshot.elements)} is not a sequence"
     taken: object = snapshot.taken
