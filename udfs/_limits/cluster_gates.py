@@ -143,7 +143,7 @@ class LeaseGate(Gate):
         self._send(self.lease.request(now, weight))
         delay = self.lease.delay(now, weight)
         if delay is None:
-            raise BudgetError(self._refusal(weight))
+            raise self._budget_error(weight)
         if delay:
             self._check_source(now)
         return delay
@@ -167,12 +167,14 @@ class LeaseGate(Gate):
                 self._send(self.lease.return_unused(trio.current_time()))
                 await trio.sleep(POLL_SECONDS)
 
-    def _refusal(self, weight: float) -> str:
+    def _budget_error(self, weight: float) -> BudgetError:
         limit, amount = self._leased.limit, self._leased.amount
         name = f" {limit.name!r}" if isinstance(limit, ClusterBudget) and limit.is_named else ""
         spent, digits = self.lease.spent_by_all(), ",.2f" if amount >= 1 else ".3g"
         needed = f"{weight:,.2f}" if weight >= 1 else f"{weight:.3g}"
-        return f"budget{name} used up by all tasks: {spent:{digits}} of {amount:{digits}}, and the call needs {needed}"
+        return BudgetError(
+            f"budget{name} used up by all tasks: {spent:{digits}} of {amount:{digits}}, and the call needs {needed}"
+        )
 
     def _check_source(self, now: float) -> None:
         """Fail if the source has been unreachable for `give_up` seconds, and log when it becomes unreachable.
