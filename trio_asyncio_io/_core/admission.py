@@ -178,7 +178,9 @@ class GateLine:
         )
 
     def delay(self, weights: Weights, now: float) -> float:
-        """The longest delay of this line's own gates for a call with these weights. Notes the gate with that delay.
+        """The longest delay of this line's own gates for a call with these weights.
+
+        From now on, the gate with that delay holds back the line until `held_until`.
 
         Raises:
             RefusedError: A gate refuses the call.
@@ -195,14 +197,25 @@ class GateLine:
                     longest, holder = delay, each.gate
         if holder is not None:
             self.hold(holder.label, now)
+        self.held_until = now + longest
         return longest
 
-    def holds(self, weights: Weights, now: float, first: Waiting | None = None) -> bool:
-        """Whether the next call has to wait in this line. `first`: the call, if it waits in the line already.
+    def line_for(self, weights: Weights, now: float, waiting: Waiting | None = None) -> GateLine | None:
+        """The line in which a call has to wait: this one, or that of all calls. None: all of its gates admit it.
 
-        Raises the same errors as `delay`.
+        `waiting`: the call, if it waits in one of them already. Raises the same errors as `delay`.
         """
-        if self.heap and self.heap[0][1] is not first:
+        if self.holds(weights, now, waiting):
+            return self
+        return self.common if self.common is not None and self.common.holds(weights, now, waiting) else None
+
+    def is_next(self, waiting: Waiting | None) -> bool:
+        """Whether no other call waits in this line before this one, or before one that does not wait yet."""
+        return not self.heap or self.heap[0][1] is waiting
+
+    def holds(self, weights: Weights, now: float, waiting: Waiting | None = None) -> bool:
+        """Whether a call has to wait in this line. The arguments, and the errors, are those of `line_for`."""
+        if not self.is_next(waiting):
             return True
         if self.failure is not None:
             failure, self.failure = self.failure, None
@@ -275,7 +288,8 @@ class Waiting:
     Attributes:
         entry: The record, or the group of records.
         since: When its present wait for a slot or a gate began. In a backoff: when the wait for a slot will begin.
-        context: The context variables of its earlier attempts: opaque here. None: those of the operator's block.
+        context: The context variables of its earlier attempts: opaque here. None: those of the operator's block. In
+            `gated`: where its task waits.
         cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
         half: The half of a split call in which it is called again, or None.
         rank: That of its next attempt.

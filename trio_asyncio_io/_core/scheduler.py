@@ -321,7 +321,7 @@ class Scheduler:
         try:
             line = gates.line_of(entry.records[0].value)
             weights = weights_in(line)
-            return None if self._line_for(line, weights, None, now) else Admission(line, now, weights).start()
+            return None if line.line_for(weights, now) else Admission(line, now, weights).start()
         except RefusedError:
             return None
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
@@ -452,7 +452,7 @@ class Scheduler:
                 weights = line.weights_of_records(entry.records) if line.is_weighted else line.unweighted
             if waiting is not None:
                 waiting.line, waiting.weights = line, weights
-            held_by = self._line_for(line, weights, waiting, now)
+            held_by = line.line_for(weights, now, waiting)
             if held_by is None:
                 self._start(entry, waiting, now, Admission(line, now, weights).start())
                 return
@@ -468,12 +468,6 @@ class Scheduler:
         else:
             self._wait_for_gate(waiting, held_by, now)
 
-    def _line_for(self, line: GateLine, weights: Weights, waiting: Waiting | None, now: float) -> GateLine | None:
-        """The line in which a call of this line has to wait: that of its key, or that of all calls. None: no one."""
-        if line.common is not None and line.holds(weights, now, waiting):
-            return line
-        return self._line if self._line.holds(weights, now) else None
-
     def _ask_line(self, now: float) -> bool:
         """Give its slot to the first call in the line of all calls. False: the gates hold it back."""
         line = self._line
@@ -484,9 +478,7 @@ class Scheduler:
         assert own is not None
         admission = refusal = None
         try:
-            delay = line.delay(weights, now)
-            if delay:
-                line.held_until = now + delay
+            if line.delay(weights, now):
                 return False
             if own is line or not own.holds(weights, now, waiting):
                 admission = Admission(own, now, weights).start()
@@ -546,7 +538,6 @@ class Scheduler:
             delay = 0.0
         except Exception as error:  # noqa: BLE001 - a gate may raise anything, and may raise it only once
             line.failure, delay = error, 0.0
-        line.held_until = now + delay
         if not delay:
             waits = line.waits_of(waiting, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, waits)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
+from math import inf
 from typing import Any, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 import trio
 from trio.lowlevel import ParkingLot, enable_ki_protection
 
-from .._core.admission import Admission, GateLine, Weights
+from .._core.admission import Admission, GateLine, Waiting
 from .._core.gate import Gate, PerKey, RefusedError, as_gates
 from .._core.queue import Entry
 from .._operator.calls import ledger_of_call, stop_of_call
@@ -61,8 +62,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         self._gates: Gates | None = None  # while there are calls
         self._calls = 0
         self._running = 0
-        self._locks: WeakKeyDictionary[GateLine, trio.StrictFIFOLock] = WeakKeyDictionary()
-        self._changed = ParkingLot()
+        self._numbers = count()
 
     @enable_ki_protection
     async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
@@ -78,7 +78,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
             finally:
                 self._running -= 1
         finally:
-            self._leave(gates)
+            self._exit(gates)
         return result
 
     def _enter(self) -> Gates:
@@ -87,7 +87,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         if gates is None:
             gates = Gates(self._given, lambda: self._running, _count_throttled, _stop)
             try:
-                gates.open(self._wake, self._wake)
+                gates.open(lambda: None, _wake)
             except ValueError as error:  # the name of another gate, with another configuration
                 gates.close()
                 _stop(error, None)
@@ -96,7 +96,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         self._calls += 1
         return gates
 
-    def _leave(self, gates: Gates) -> None:
+    def _exit(self, gates: Gates) -> None:
         self._calls -= 1
         if not self._calls:
             self._gates = None
@@ -107,13 +107,9 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         began = trio.current_time()
         try:
             line = gates.line_of(*arguments)
-            weights = line.weights_of(*arguments)
-            line.running += 1  # its gates stay in use
-            try:
-                async with self._lock_of(line):
-                    return await self._pass(line, weights)
-            finally:
-                line.running -= 1
+            call = Entry(arguments, arguments, next(self._numbers), began)
+            waiting = Waiting(call, began, ParkingLot(), line=line, weights=line.weights_of(*arguments))
+            return await self._pass(waiting, line)
         except RefusedError:
             raise
         except Exception as error:
@@ -122,40 +118,42 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         finally:
             self.wait_seconds += trio.current_time() - began
 
-    def _lock_of(self, line: GateLine) -> trio.StrictFIFOLock:
-        """The first call in the line has this lock."""
-        return self._locks.setdefault(line, trio.StrictFIFOLock())
-
-    async def _pass(self, line: GateLine, weights: Weights) -> Admission:
-        """The call, started, which is the first one in its line."""
-        if line.common is None:
-            while not isinstance(outcome := _attempt(line, line, weights), Admission):
-                await self._wait(outcome or 0.0)
-            return outcome
-        while True:
-            while delay := line.delay(weights, trio.current_time()):
-                await self._wait(delay)
-            async with self._lock_of(line.common):
-                while (outcome := _attempt(line, line.common, weights)) is not None:
-                    if isinstance(outcome, Admission):
-                        return outcome
-                    await self._wait(outcome)
-
-    async def _wait(self, delay: float) -> None:
-        with trio.move_on_after(delay):
-            await self._changed.park()
-
-    def _wake(self, _: GateLine | None = None) -> None:
-        """A gate may admit a call earlier than it said."""
-        self._changed.unpark_all()
+    async def _pass(self, waiting: Waiting, line: GateLine) -> Admission:
+        """The call, started. Only the first one in a line checks its gates, when they may admit it."""
+        joined: list[GateLine] = []
+        line.running += 1  # its gates stay in use
+        try:
+            while True:
+                now = trio.current_time()
+                held_by = line.line_for(waiting.weights, now, waiting)
+                if held_by is line and line.common in joined:  # other keys need not wait for this one
+                    _leave(joined.pop(), waiting)
+                if held_by is None:
+                    return Admission(line, now, waiting.weights).start()
+                until = held_by.held_until if held_by.is_next(waiting) else inf
+                if held_by not in joined:
+                    if held_by is not line:  # its order is that in which calls have passed the gates of their keys
+                        waiting.rank = (False, 0, next(self._numbers))
+                    held_by.join(waiting, now)
+                    joined.append(held_by)
+                with trio.move_on_at(until):
+                    await waiting.context.park()
+        finally:
+            line.running -= 1
+            for each in joined:
+                _leave(each, waiting)
 
 
-def _attempt(line: GateLine, common: GateLine, weights: Weights) -> Admission | float | None:
-    """Start the call. Returns the delay of the common gates instead if they do not admit it; None: its key's do not."""
-    now = trio.current_time()
-    if line is not common and line.delay(weights, now):
-        return None
-    return common.delay(weights, now) or Admission(line, now, weights).start()
+def _leave(line: GateLine, waiting: Waiting) -> None:
+    """A call no longer waits in this line. The next one checks the gates."""
+    line.leave(waiting)
+    _wake(line)
+
+
+def _wake(line: GateLine) -> None:
+    """A gate may admit the first call in this line earlier than it said."""
+    if line.heap:
+        line.heap[0][1].context.unpark_all()
 
 
 def _count_throttled() -> None:
