@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trio_asyncio_io._core.admission import Admission, CallEndedError, GateLine, SharedGate, Waiting
+from trio_asyncio_io._core.admission import Admission, CallEndedError, GateLine, SharedGate, WaitingCall
 from trio_asyncio_io._core.gate import OK
 from trio_asyncio_io._core.queue import Entry
 from trio_asyncio_io.gates import Budget, Gate
@@ -23,8 +23,8 @@ def line_of(*gates: Gate) -> GateLine:
     return line
 
 
-def waiting() -> Waiting:
-    return Waiting(Entry("a", "a", 0, 0.0), 0.0)
+def waiting() -> WaitingCall:
+    return WaitingCall(Entry("a", "a", 0, 0.0), 0.0)
 
 
 def test_gates_of_one_class_are_told_apart_by_name() -> None:

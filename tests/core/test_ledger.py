@@ -311,7 +311,7 @@ def test_outputs_that_wait_for_the_consumer_make_it_the_limit() -> None:
     assert "Outputs waited for the consumer 95% of the time." in consumer_share(ledger, 10.0)
     ledger.receive()
     ledger.receive()
-    ledger.catch_up(10.0)
+    ledger.consumer_has_caught_up(10.0)
     assert "Outputs waited for the consumer 90% of the time." in consumer_share(ledger, 10.5)
     assert "waited for the consumer" not in consumer_share(ledger, 20.0)
 
@@ -323,7 +323,7 @@ def test_outputs_do_not_wait_for_a_consumer_that_waits_for_them() -> None:
         ledger.complete(ledger.start(0.0), ["x"], 0.5)
     ledger.poll(0.5, 9)
     ledger.receive()
-    ledger.take_over(10.0)  # it waited, and has not run before because the event loop was busy
+    ledger.consumer_has_waited(10.0)  # it waited, and has not run before because the event loop was busy
     assert "waited for the consumer" not in consumer_share(ledger, 10.0)
 
 

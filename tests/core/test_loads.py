@@ -24,7 +24,7 @@ async def totals_of(seconds: list[float], capacity: int, function: Any = trio.sl
 
 
 def loads(totals: Totals) -> tuple[float, ...]:
-    return totals.low_calls, totals.low_latency, totals.high_calls, totals.high_latency
+    return totals.low_calls, totals.low_latency_seconds, totals.high_calls, totals.high_latency_seconds
 
 
 async def test_a_call_counts_at_the_higher_load_of_its_start_and_its_end(autojump_clock: MockClock) -> None:

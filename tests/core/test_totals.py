@@ -47,9 +47,9 @@ IDLE = replace(
         (replace(IDLE, gated=5.0, gate_wait_seconds=50.0), "gate"),
         (replace(IDLE, source=0.0, full=9.0), "buffer"),
         (replace(IDLE, source=0.0, full=4.0, keyed=5.0), "key"),
-        (replace(BUSY, low_calls=10, low_latency=4.0, high_calls=80, high_latency=80.0), "service"),
-        (replace(BUSY, low_calls=10, low_latency=10.0, high_calls=80, high_latency=80.0), "capacity"),
-        (replace(BUSY, low_calls=4, low_latency=1.6, high_calls=80, high_latency=80.0), "capacity"),
+        (replace(BUSY, low_calls=10, low_latency_seconds=4.0, high_calls=80, high_latency_seconds=80.0), "service"),
+        (replace(BUSY, low_calls=10, low_latency_seconds=10.0, high_calls=80, high_latency_seconds=80.0), "capacity"),
+        (replace(BUSY, low_calls=4, low_latency_seconds=1.6, high_calls=80, high_latency_seconds=80.0), "capacity"),
         (replace(BUSY, timed_out_seconds=50.0), "timeouts"),
         (replace(BUSY, repeated_seconds=50.0), "retries"),
         (replace(BUSY, cpu=9.5), "cpu"),
@@ -92,7 +92,7 @@ def test_the_sum_is_the_mean_operator() -> None:
         110,
     )
     assert both.slots_busy == pytest.approx(0.55)
-    assert both.of_supply(both.source) == pytest.approx(0.45)
+    assert both.share_of_supply(both.source) == pytest.approx(0.45)
     assert both.explain().sentences[0] == (
         "110 calls in 20 s, summed over 2 operators: each 5.5 a second, with a mean latency of 1 s."
     )

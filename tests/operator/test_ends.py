@@ -16,7 +16,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import AsyncWaitOperator, AttemptTimeoutError, FixedDelay, shared
-from trio_asyncio_io._core.admission import Admission, Waiting
+from trio_asyncio_io._core.admission import Admission, WaitingCall
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import Entry
 from trio_asyncio_io._operator.worker import Worker
@@ -60,7 +60,7 @@ KINDS: tuple[type, ...] = (
     Ledger,
     Worker,
     Entry,
-    Waiting,
+    WaitingCall,
     Admission,
     Record,
     Response,

@@ -25,12 +25,12 @@ class Samples:
     powers of two: class n has loads of n bits, and class 0 the invocations without a result, whose load is not known.
 
     Args:
-        times: How many records each one represents.
+        times: How many records each one represents, 1 or more.
         max_load: Upper limit of the load.
 
     Attributes:
         slot_wait, head_wait: The waits of the records.
-        latency: By class of load, the durations of the invocations.
+        latency: class of load -> the durations of the invocations.
         max_load: As given.
         without_load: Counts the duration in no class of load, for answers from a cache.
     """
@@ -75,7 +75,7 @@ class Sampling:
         self.countdown = 1
 
     def choose(self) -> Samples:
-        """The samples that count the present record. Chooses the next one."""
+        """Where to count this record. Also decides which record counts next."""
         if not self._exact_left:
             self.countdown = STRIDE
             return self.later
@@ -132,7 +132,7 @@ def extreme_loads_of(sampling: Sampling) -> dict[str, Any]:
                 low = _added(low, durations)
             elif 1 << bits >= max_load:
                 high = _added(high, durations)
-    return {"low_calls": low[0], "low_latency": low[1], "high_calls": high[0], "high_latency": high[1]}
+    return {"low_calls": low[0], "low_latency_seconds": low[1], "high_calls": high[0], "high_latency_seconds": high[1]}
 
 
 def _added(sums: tuple[int, float], durations: Durations) -> tuple[int, float]:

@@ -45,7 +45,7 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
         busy: The time for which invocations held a slot.
         source: The time in which a slot was free, the buffer had room, the input had not ended, and no record waited.
             A record that waits for its group, or for its retry, does not count.
-        withheld: The part of it in which the input could not be read, because outputs were being written.
+        withheld: The part of `source` in which Spark took outputs and gave no input.
         full: The time in which a slot was free, the buffer was full, and no record waited for its key.
         consumer: The time in which outputs waited for the consumer.
         cpu: The CPU time of the thread of the loop and, where the system counts it, the time it waited for the CPU.
@@ -57,9 +57,9 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
         rested_seconds: The sum of the backoffs of records, which hold no slot.
         timed_out_seconds: The sum of the durations of invocations that their deadline ended.
         low_calls: Calls at a low load: at most a quarter of the capacity ran at once.
-        low_latency: Their durations.
+        low_latency_seconds: The sum of their durations.
         high_calls: Calls at a high load: more than half of the capacity ran at once.
-        high_latency: Their durations.
+        high_latency_seconds: The sum of their durations.
     """
 
     operators: int = 0
@@ -83,14 +83,14 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
     rested_seconds: float = 0.0
     timed_out_seconds: float = 0.0
     low_calls: int = 0
-    low_latency: float = 0.0
+    low_latency_seconds: float = 0.0
     high_calls: int = 0
-    high_latency: float = 0.0
+    high_latency_seconds: float = 0.0
 
     def explain(self) -> Verdict:
         """What limits these operators, and what to change."""
-        low = LoadClass(max(1, self.capacity // 4), self.low_calls, _share(self.low_latency, self.low_calls))
-        high = LoadClass(self.capacity, self.high_calls, _share(self.high_latency, self.high_calls))
+        low = LoadClass(max(1, self.capacity // 4), self.low_calls, _share(self.low_latency_seconds, self.low_calls))
+        high = LoadClass(self.capacity, self.high_calls, _share(self.high_latency_seconds, self.high_calls))
         return judge(self, (low, high))
 
     # Means and shares, of the mean operator
@@ -128,7 +128,7 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
     @property
     def slot_wait_share(self) -> float:
         """The share of the time in which no slot was free."""
-        return max(0.0, 1.0 - self.of_supply(self.source + self.full + self.keyed + self.retries + self.gated))
+        return max(0.0, 1.0 - self.share_of_supply(self.source + self.full + self.keyed + self.retries + self.gated))
 
     @property
     def allowed(self) -> float:
@@ -139,20 +139,20 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
     def started_at_once(self) -> bool:
         """Whether there were no more calls than slots, so that none had to wait for one.
 
-        Of several operators, one may have had many records. So none of them may have used all of its slots.
+        One of several operators may have had many records. So none of them may have used all of its slots.
         """
         calls = self.first_calls + self.running
         return calls <= self.capacity or (calls <= self.operators * self.capacity and self.peak_running < self.capacity)
 
-    def of_run(self, seconds: float) -> float:
+    def share_of_run(self, seconds: float) -> float:
         """This time as a share of the run."""
         return _share(seconds, self.seconds)
 
-    def of_supply(self, seconds: float) -> float:
+    def share_of_supply(self, seconds: float) -> float:
         """This time as a share of the time in which there were elements."""
         return _share(seconds, self.supply)
 
-    def of_calls(self, seconds: float) -> float:
+    def share_of_calls(self, seconds: float) -> float:
         """This sum as a share of the time of calls."""
         return min(1.0, _share(seconds, self.call_seconds))
 
@@ -203,15 +203,16 @@ def refusals(totals: Totals) -> Iterator[str]:
 
 
 def _of_cpu(totals: Totals) -> tuple[str, str]:
+    share = totals.share_of_run(totals.cpu)
     return (
-        f"The thread of the event loop used the CPU, or waited for it, {totals.of_run(totals.cpu):.0%} of the time.",
+        f"The thread of the event loop used the CPU, or waited for it, {share:.0%} of the time.",
         "More capacity changes nothing: use more processes on free cores, or move computations out of the event loop.",
     )
 
 
 def _of_consumer(totals: Totals) -> tuple[str, str]:
     return (
-        f"Outputs waited for the consumer {totals.of_run(totals.consumer):.0%} of the time.",
+        f"Outputs waited for the consumer {totals.share_of_run(totals.consumer):.0%} of the time.",
         "Make the code that receives the results faster, or receive in several tasks.",
     )
 
@@ -222,10 +223,8 @@ def _of_gate(totals: Totals) -> tuple[str, str]:
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
     by_wait = sorted(totals.seconds_by_gate.items(), key=lambda gate: -gate[1])
     waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
-    of_all = "records" if totals.groups else "calls"
-    reason = (
-        f"A gate held calls back {totals.of_supply(totals.gated):.0%} of the time. Summed over all {of_all}: {waits}."
-    )
+    of_all = f"Summed over all {'records' if totals.groups else 'calls'}: {waits}."
+    reason = f"A gate held calls back {totals.share_of_supply(totals.gated):.0%} of the time. {of_all}"
     if fewer := _fewer_calls(totals):
         return reason, f"More capacity changes nothing. If the gate counts calls, make fewer: {fewer}"
     return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
@@ -268,16 +267,17 @@ def _of_service(totals: Totals, compared: Compared) -> tuple[str, str]:
 
 def _of_blocking(totals: Totals) -> tuple[str, str]:
     reason = (
-        f"The function let nothing else run {totals.of_supply(totals.blocked):.0%} of the time, "
+        f"The function let nothing else run {totals.share_of_supply(totals.blocked):.0%} of the time, "
         f"{duration(totals.blocked / totals.calls)} in each call. The thread of the loop used the CPU "
-        f"{totals.of_run(totals.cpu):.0%} of the time."
+        f"{totals.share_of_run(totals.cpu):.0%} of the time."
     )
     return reason, "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one."
 
 
 def _of_timeouts(totals: Totals) -> tuple[str, str]:
+    share = totals.share_of_calls(totals.timed_out_seconds)
     return (
-        f"{_slots(totals)} Calls that timed out took {totals.of_calls(totals.timed_out_seconds):.0%} of that time.",
+        f"{_slots(totals)} Calls that timed out took {share:.0%} of that time.",
         "Make the service answer in time. A shorter timeout frees the slots earlier; more capacity adds more timeouts.",
     )
 
@@ -288,18 +288,18 @@ def _of_retries(totals: Totals) -> tuple[str, str]:
     at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
     if totals.retries > max(totals.full, totals.supply * totals.slot_wait_share):
         reason = (
-            f"No new record began {totals.of_supply(totals.retries):.0%} of the time, while "
+            f"No new record began {totals.share_of_supply(totals.retries):.0%} of the time, while "
             f"{plural(at_once, 'record')} waited for a retry, as many as can run at once: the service refuses calls."
         )
         return reason, f"{cause} {fewer}"
-    if totals.of_supply(totals.full) > totals.slot_wait_share:
+    if totals.share_of_supply(totals.full) > totals.slot_wait_share:
         rested = _share(totals.rested_seconds, totals.latency_seconds)
         reason = f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {_retries(totals)}."
         larger = "With a larger buffer, more other records can run during the backoffs."
         return reason, f"{cause} {larger if totals.buffer > at_once else fewer}"
     reason = (
-        f"{_slots(totals)} About {totals.of_calls(totals.repeated_seconds):.0%} of that time went into attempts that "
-        f"were repeated, by {_retries(totals)}."
+        f"{_slots(totals)} About {totals.share_of_calls(totals.repeated_seconds):.0%} of that time went into "
+        f"attempts that were repeated, by {_retries(totals)}."
     )
     return reason, f"{cause} More capacity also sends more attempts that fail; a retry budget limits them."
 
@@ -310,8 +310,8 @@ def _retries(totals: Totals) -> str:
 
 def _of_key(totals: Totals) -> tuple[str, str]:
     reason = (
-        f"Slots were free {totals.of_supply(totals.keyed):.0%} of the time, while records waited for earlier ones with "
-        "the same key."
+        f"Slots were free {totals.share_of_supply(totals.keyed):.0%} of the time, while records waited for "
+        "earlier ones with the same key."
     )
     faster = "Use a finer key, combine the records of a key into one call, or make that call faster."
     return reason, f"{faster} More capacity changes nothing."
@@ -338,7 +338,7 @@ def _has_stragglers(totals: Totals) -> bool:
 
 
 def _of_source(totals: Totals) -> tuple[str, str]:
-    source = totals.of_supply(totals.source)
+    source = totals.share_of_supply(totals.source)
     if totals.started_at_once and source <= totals.slot_wait_share:
         count = plural(round(totals.first_calls) + totals.running, "call")
         reason = f"No record waited for a slot: there were only {count}, for {totals.capacity:,} slots."
@@ -358,7 +358,7 @@ def _slots(totals: Totals) -> str:
 
 
 def _full(totals: Totals) -> str:
-    share = totals.of_supply(totals.full)
+    share = totals.share_of_supply(totals.full)
     return f"The buffer of {totals.buffer:,} was full {share:.0%} of the time, while slots were free"
 
 
@@ -482,20 +482,20 @@ def _of_few(totals: Totals) -> str:
 
 def _limit_of(totals: Totals, compared: Compared | None) -> Limit:
     if totals.first_calls < min(ENOUGH_CALLS, ROUNDS * totals.capacity):
-        if totals.of_supply(totals.blocked) >= LOOP_IS_BLOCKED:
+        if totals.share_of_supply(totals.blocked) >= LOOP_IS_BLOCKED:
             return "blocking"
-        return "gate" if totals.of_supply(totals.gated) >= GATE_IS_SHUT else "unknown"
+        return "gate" if totals.share_of_supply(totals.gated) >= GATE_IS_SHUT else "unknown"
     return _limit_outside(totals) or _limit_of_flow(totals, compared)
 
 
 def _limit_outside(totals: Totals) -> Limit | None:
     """The limit of an operator, if it is neither one of its options nor its source."""
-    if totals.of_run(totals.cpu) >= CPU_IS_BUSY:
+    if totals.share_of_run(totals.cpu) >= CPU_IS_BUSY:
         return "cpu"
-    blocked, is_late = totals.of_supply(totals.blocked), totals.of_run(totals.consumer) >= CONSUMER_IS_LATE
+    blocked, is_late = totals.share_of_supply(totals.blocked), totals.share_of_run(totals.consumer) >= CONSUMER_IS_LATE
     if blocked >= LOOP_IS_BLOCKED:
         return "blocking"
-    is_shut = totals.of_supply(totals.gated) >= GATE_IS_SHUT or totals.refused > totals.records
+    is_shut = totals.share_of_supply(totals.gated) >= GATE_IS_SHUT or totals.refused > totals.records
     if is_shut and not is_late:
         return "gate"
     if blocked >= WASTE and _waits_for_slots(totals):
@@ -525,14 +525,14 @@ def _limit_of_jobs(totals: Totals) -> Limit:
 
 def _waits_for_slots(totals: Totals) -> bool:
     most = max(totals.source, totals.full + totals.keyed, totals.retries)
-    return totals.slot_wait_share >= totals.of_supply(most)
+    return totals.slot_wait_share >= totals.share_of_supply(most)
 
 
 def _limit_of_slots(totals: Totals, compared: Compared | None) -> Limit:
     """The limit of an operator whose records wait for slots."""
-    if totals.of_calls(totals.timed_out_seconds) >= WASTE:
+    if totals.share_of_calls(totals.timed_out_seconds) >= WASTE:
         return "timeouts"
-    if totals.of_calls(totals.repeated_seconds) >= WASTE:
+    if totals.share_of_calls(totals.repeated_seconds) >= WASTE:
         return "retries"
     return "service" if compared is not None and _is_saturated(*compared) else "capacity"
 

@@ -26,7 +26,7 @@ __all__ = [
     "GateLine",
     "Rank",
     "SharedGate",
-    "Waiting",
+    "WaitingCall",
     "Weights",
     "check_settled",
     "rank_of",
@@ -135,7 +135,7 @@ class GateLine:
         self.running = 0
         self.held_until = -inf
         self.failure: Exception | None = None
-        self.heap: list[tuple[Rank, Waiting]] = []
+        self.heap: list[tuple[Rank, WaitingCall]] = []
         self.is_weighted = any(gate.weight is not None for gate in given)
         self.unweighted = (1.0,) * len(given)
         self._first = 0  # position of the first of the line's own gates
@@ -200,7 +200,7 @@ class GateLine:
         self.held_until = now + longest
         return longest
 
-    def line_for(self, weights: Weights, now: float, waiting: Waiting | None = None) -> GateLine | None:
+    def line_for(self, weights: Weights, now: float, waiting: WaitingCall | None = None) -> GateLine | None:
         """The line in which a call has to wait: this one, or that of all calls. None: all of its gates admit it.
 
         `waiting`: the call, if it waits in one of them already. Raises the same errors as `delay`.
@@ -209,11 +209,11 @@ class GateLine:
             return self
         return self.common if self.common is not None and self.common.holds(weights, now, waiting) else None
 
-    def is_next(self, waiting: Waiting | None) -> bool:
+    def is_next(self, waiting: WaitingCall | None) -> bool:
         """Whether no other call waits in this line before this one, or before one that does not wait yet."""
         return not self.heap or self.heap[0][1] is waiting
 
-    def holds(self, weights: Weights, now: float, waiting: Waiting | None = None) -> bool:
+    def holds(self, weights: Weights, now: float, waiting: WaitingCall | None = None) -> bool:
         """Whether a call has to wait in this line. The arguments, and the errors, are those of `line_for`."""
         if not self.is_next(waiting):
             return True
@@ -229,18 +229,18 @@ class GateLine:
         if gate != self._holder.gate:
             self._holder = Holder(gate, now, self._holder.seconds(now))
 
-    def join(self, waiting: Waiting, now: float) -> None:
+    def join(self, waiting: WaitingCall, now: float) -> None:
         """A call starts to wait."""
         self.hold_back(waiting, now)
         heappush(self.heap, (waiting.rank, waiting))
         if self.heap[0][1] is waiting:
             self.held_until = -inf
 
-    def hold_back(self, waiting: Waiting, now: float) -> None:
+    def hold_back(self, waiting: WaitingCall, now: float) -> None:
         """The gates hold back a call from now on."""
         waiting.held_by, waiting.since, waiting.holder = self, now, self._holder
 
-    def leave(self, waiting: Waiting) -> None:
+    def leave(self, waiting: WaitingCall) -> None:
         """A call leaves the line."""
         if self.heap[0][1] is waiting:
             heappop(self.heap)
@@ -249,7 +249,7 @@ class GateLine:
             self.heap = [item for item in self.heap if item[1] is not waiting]
             heapify(self.heap)
 
-    def waits_of(self, waiting: Waiting, now: float) -> dict[str, float]:
+    def waits_of(self, waiting: WaitingCall, now: float) -> dict[str, float]:
         """Gate -> the seconds for which it has held back this call, above 0.
 
         All calls in a line wait for the gate that holds back the first one.
@@ -282,7 +282,7 @@ def _check_delay(delay: float, shared: SharedGate) -> None:
 
 
 @dataclass(eq=False, slots=True)
-class Waiting:
+class WaitingCall:
     """A call that waits for something other than the first slot of its record: in a backoff, or for gates.
 
     Attributes:
@@ -292,7 +292,7 @@ class Waiting:
             `gated`: where its task waits.
         cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
         half: The half of a split call in which it is called again, or None.
-        rank: That of its next attempt.
+        rank: Orders the attempts that may start. The lowest one starts first.
         line: The gates of its next attempt. None: not yet known.
         weights: What the call weighs in them.
         held_by: The line whose gates hold it back now, or None.
@@ -314,6 +314,13 @@ class Waiting:
 
     def __post_init__(self) -> None:
         self.rank = rank_of(self.entry)
+
+    def run(self, step: Callable[..., None], *arguments: Any) -> None:
+        """Take a step in the context of the record, in which observers have set their variables."""
+        if self.context is None:
+            step(*arguments)
+        else:
+            self.context.run(step, *arguments)
 
 
 def rank_of(entry: Entry) -> Rank:
@@ -363,7 +370,7 @@ class Admission:
         weights: What it was estimated to weigh in each gate.
 
     Attributes:
-        settled: By position of a gate, what `settle` has said.
+        settled: position of a gate -> the weight that `settle` has set.
         further: The calls that `hedged` has made for the same element while this one ran.
         idle: The positions of the gates that were idle when the call started, so its start was not reported to them.
         has_started: Whether the call has started as far as the gates are concerned. A call that starts while all gates

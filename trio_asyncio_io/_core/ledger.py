@@ -61,7 +61,7 @@ class Ledger:
         jobs: Those whose first attempt may start, in starting order.
         leaving: The polled elements with outputs, in output order. Of the first one, some may have been received.
         arrived: The number of elements accepted, and so the sequence of the next one.
-        room_at: The sequence number of the record that would set a new peak. It rises by one with each record that
+        next_peak: The sequence number of the record that would set a new peak. It rises by one with each record that
             leaves and each watermark, so one comparison detects a full buffer, too.
         peak_buffered: The highest number of records in the buffer so far.
         bound, counts_dead_letters: As given.
@@ -92,7 +92,7 @@ class Ledger:
         self.order = order
         self.jobs: deque[Entry] = deque()
         self.leaving: deque[Entry] = deque()
-        self.arrived = self.room_at = self.peak_buffered = 0
+        self.arrived = self.next_peak = self.peak_buffered = 0
         self.bound = bound
         self.counts_dead_letters = counts_dead_letters
         self.may_start = True
@@ -105,11 +105,11 @@ class Ledger:
         self._inserted = 0  # watermarks accepted that are not elements of the source
         self._taken_before = restored.taken - self._sources_in_backlog()
         self._received = 0  # outputs of the first element that leaves
-        self._unread: dict[int, Entry] = {}  # by sequence, the elements of dead letters that have been polled
+        self._unread: dict[int, Entry] = {}  # sequence -> the element of a dead letter that has been polled
         self._dead_letters: dict[int, DeadLetter] = {}  # of elements in the order, or unread
         self._ready_since = 0.0  # since then, outputs have waited for the consumer, if there are any
         self._low_water = bound - 1  # a feeder that waits for room continues at this number of records
-        self._refill_at = 0  # `room_at` when it is reached
+        self._refill_at = 0  # `next_peak` when it is reached
         self._entry_type, self._has_keys = order.entry_type, order.has_keys
         self._sampling = self.flow.sampling
         self._spent = self.flow.spent
@@ -133,7 +133,7 @@ class Ledger:
                 return self._accept_watermark(element, now)
             value = value_of(element)
         sequence = self.arrived
-        is_peak = sequence >= self.room_at
+        is_peak = sequence >= self.next_peak
         if is_peak and self.peak_buffered == self.bound:
             return None
         new_entry = self._entry_type  # a local name: Python takes longer to call what is not a method of the class
@@ -142,7 +142,7 @@ class Ledger:
         self.arrived = sequence + 1
         if is_peak:
             self.peak_buffered += 1
-            self.room_at += 1
+            self.next_peak += 1
         if results is not None:
             self.counters.known += 1
             entry.complete(self._outputs_of(entry, results))
@@ -161,7 +161,7 @@ class Ledger:
         self._watermarks += 1
         self._inserted += is_inserted(watermark)
         self.arrived += 1
-        self.room_at += 1
+        self.next_peak += 1
         return entry
 
     def _outputs_of(self, entry: Entry, results: Sequence[Any] | DeadLetter) -> Sequence[Any]:
@@ -186,7 +186,7 @@ class Ledger:
     @property
     def buffered(self) -> int:
         """The number of records accepted and not yet received."""
-        return self.arrived - self.room_at + self.peak_buffered
+        return self.arrived - self.next_peak + self.peak_buffered
 
     def has_room(self) -> bool:
         """Whether another record would be accepted."""
@@ -198,7 +198,7 @@ class Ledger:
 
     def wait_for_room(self, now: float) -> None:
         """Record that the feeder waits for room. It continues when `may_refill` is true."""
-        self._refill_at = self.room_at + self.buffered - self._low_water
+        self._refill_at = self.next_peak + self.buffered - self._low_water
         self.flow.room.turn(is_on=True, now=now)
         self.settle(now)
 
@@ -213,7 +213,7 @@ class Ledger:
 
     def may_refill(self) -> bool:
         """Whether a feeder that waits for room may continue. Room for any element suffices if no job waits."""
-        return self.room_at >= self._refill_at or not self.jobs
+        return self.next_peak >= self._refill_at or not self.jobs
 
     def has_unreported_room(self) -> bool:
         """Whether there is room in which the feeder is not interested yet, because it waits for more."""
@@ -259,7 +259,7 @@ class Ledger:
 
         Args:
             group: The group.
-            waits: By record, since when it has waited, and for how many seconds of it the group was not complete.
+            waits: For each record, since when it has waited, and the seconds until the group was complete.
             now: The time.
         """
         for entry, (since, seconds) in zip(group.records, waits, strict=True):
@@ -524,7 +524,7 @@ class Ledger:
         if is_dead_letter:
             self._unread[entry.sequence] = entry
         if not (is_dead_letter and self.counts_dead_letters):
-            self.room_at += 1
+            self.next_peak += 1
 
     def receive(self) -> Any:
         """Record that the consumer receives the next output, and return it: a result, with the element's timestamp.
@@ -538,7 +538,7 @@ class Ledger:
         results: Any = entry.results
         if len(results) == 1:
             output = results[0]
-            self.room_at += 1
+            self.next_peak += 1
         else:
             output = self._receive_one_of(entry, results)
         self.counters.emitted += 1
@@ -551,19 +551,19 @@ class Ledger:
             self.leaving.appendleft(entry)
         else:
             self._received = 0
-            self.room_at += 1
+            self.next_peak += 1
         return output
 
     def _receive_watermark(self, entry: Entry) -> Any:
         self._watermarks -= 1
-        self._refill_at = self.room_at  # the feeder may wait for the place of a watermark
+        self._refill_at = self.next_peak  # the feeder may wait for the place of a watermark
         return entry.element
 
-    def catch_up(self, now: float) -> None:
+    def consumer_has_caught_up(self, now: float) -> None:
         """Record that the consumer has received all outputs, without waiting for them."""
         self.flow.consumer_seconds += now - self._ready_since
 
-    def take_over(self, now: float) -> None:
+    def consumer_has_waited(self, now: float) -> None:
         """Record that the consumer has waited, so that the outputs which are left wait for it only from now on."""
         self._ready_since = now
 
@@ -576,7 +576,7 @@ class Ledger:
         del self._dead_letters[entry.sequence]
         del self._unread[entry.sequence]
         if self.counts_dead_letters:
-            self.room_at += 1
+            self.next_peak += 1
 
     def is_drained(self) -> bool:
         """Whether every element taken from the source has been polled."""

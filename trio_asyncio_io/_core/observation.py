@@ -94,7 +94,7 @@ class Observation:
 
     def __init__(self, observer: Observer, *, has_groups: bool) -> None:
         self._observer = observer
-        self._contexts: dict[int, Context] | None = {} if has_groups else None  # by sequence
+        self._contexts: dict[int, Context] | None = {} if has_groups else None  # sequence -> context
         self._has_failed = False
         self._started: set[int] = set()  # sequences of the invocations whose end will be reported
 

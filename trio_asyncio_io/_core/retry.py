@@ -454,20 +454,21 @@ class Retries:
     """Decides after each attempt.
 
     Args:
-        strategy: The operator's.
+        strategy: The operator's. None: there are no retries.
         slots: The first calls that may run at once.
         guard: Makes the user's functions open to interrupts.
         on_denied: Called with the exception of an attempt, if there is one, whose retry the budget does not allow.
         is_final: Whether an exception is never retried.
 
     Attributes:
+        are_made: Whether the strategy allows any.
         draw: Returns a random number from 0.0 to 1.0.
         checks_results: Whether `after_result` must be called. Otherwise each result counts.
     """
 
     def __init__(
         self,
-        strategy: RetryStrategy,
+        strategy: RetryStrategy | None,
         slots: int,
         *,
         guard: Callable[[Callable[..., Any]], Callable[..., Any]],
@@ -475,6 +476,7 @@ class Retries:
         is_final: Callable[[Exception], bool],
         transient: Callable[[Exception], bool] | None = None,
     ) -> None:
+        strategy = FixedDelay(0, 0.0) if strategy is None else strategy
         kind = type(strategy)
         # What a reading knows already is not read again
         self._retries_transient = strategy.retry_on is transient and (
@@ -484,6 +486,7 @@ class Retries:
         self._backoff = guard(strategy.backoff)
         self._strategy = strategy
         self._max_retries = strategy.max_retries
+        self.are_made = strategy.max_retries > 0
         self._retries_result = guard(strategy.retries_result)
         self._retries_exception = guard(strategy.retries_exception)
         self._wait = guard(strategy.wait)
@@ -492,7 +495,7 @@ class Retries:
         self.draw = Random().random
         self._on_denied = on_denied
         self._is_final = is_final
-        is_default = type(strategy).retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None
+        is_default = kind.retries_result is RetryStrategy.retries_result and strategy.retry_on_result is None
         self.checks_results = not is_default or strategy.budget is not None
         self._mark = object()
         self._was_denied = False

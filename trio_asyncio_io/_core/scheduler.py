@@ -39,7 +39,7 @@ from itertools import count, repeat, takewhile
 from math import inf
 from typing import Any, Protocol
 
-from .admission import Admission, GateLine, Rank, Waiting, Weights, rank_of
+from .admission import Admission, GateLine, Rank, WaitingCall, Weights, rank_of
 from .gate import CANCELLED, RefusedError
 from .groups import Group, Grouping, Half, Pool
 from .ledger import Ledger
@@ -149,9 +149,9 @@ class Scheduler:
         self._gates = gates
         self._line = GateLine(()) if gates is None else gates.line
         self._on_failure = on_failure
-        self.waiting: dict[int, Waiting] = {}
-        self._backoffs: list[tuple[float, int, Waiting]] = []  # a heap
-        self._for_slot: list[tuple[Rank, Waiting]] = []  # a heap by rank
+        self.waiting: dict[int, WaitingCall] = {}
+        self._backoffs: list[tuple[float, int, WaitingCall]] = []  # a heap
+        self._for_slot: list[tuple[Rank, WaitingCall]] = []  # a heap by rank
         self._keys_due: list[tuple[float, int, GateLine]] = []  # a heap; invalid if `line.held_until` differs
         self._changed: set[GateLine] = set()  # lines of keys
         self._held: set[GateLine] = set()  # lines of keys, until a call ends
@@ -162,7 +162,7 @@ class Scheduler:
         self.must_retry_first = False
         self.deadlines = Deadlines(timeout)
         self.is_plain = gates is None and not self.grouping.size
-        self.starts: deque[tuple[Entry, Waiting | None, Exception | None]] = deque()
+        self.starts: deque[tuple[Entry, WaitingCall | None, Exception | None]] = deque()
 
     @property
     def has_waiting(self) -> bool:
@@ -206,13 +206,13 @@ class Scheduler:
                 break  # records that arrive now belong to the next group, which is formed one pass later
         ledger.settle(now, idles=not self.starts)
 
-    def take(self, now: float) -> tuple[Entry, Waiting | None, Exception | None]:
+    def take(self, now: float) -> tuple[Entry, WaitingCall | None, Exception | None]:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
         entry, waiting, _ = start = self.starts.popleft()
         if waiting is None:
             self._ledger.start_reserved(entry, now)
         else:
-            _call_in(waiting, self._ledger.start_after_wait, entry, now)
+            waiting.run(self._ledger.start_after_wait, entry, now)
         if not self.starts and not self.waiting:
             self.refresh()
         return start
@@ -290,7 +290,7 @@ class Scheduler:
 
         Args:
             entry: The record.
-            context: See `Waiting`.
+            context: See `WaitingCall`.
             seconds: The backoff.
             now: The time.
             cause: The error of the attempt, if a gate may refuse the next one.
@@ -306,7 +306,7 @@ class Scheduler:
             return False
         self.deadlines.running.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
-        waiting = self.waiting[entry.sequence] = Waiting(entry, due, context, cause, half)
+        waiting = self.waiting[entry.sequence] = WaitingCall(entry, due, context, cause, half)
         self.is_plain = False
         heappush(self._backoffs, (due, entry.sequence, waiting))
         if has_raised and not (self._gates is not None and self._gates.has_keys):
@@ -352,7 +352,7 @@ class Scheduler:
             if waiting is None:
                 self._ledger.release(call, now)
             else:
-                _call_in(waiting, self._ledger.release, call, now)
+                waiting.run(self._ledger.release, call, now)
         self.starts.clear()
         for waiting in self.waiting.values():
             if waiting.held_by is self._line:
@@ -360,7 +360,7 @@ class Scheduler:
             if waiting.entry.attempts:
                 if waiting.held_by is None and waiting.since < now:
                     self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
-                _call_in(waiting, self._ledger.cancel_retry, waiting.entry, now)
+                waiting.run(self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
         for records in (self._backoffs, self._for_slot, self._keys_due, self._changed, self._held, self._failed):
             records.clear()
@@ -383,7 +383,7 @@ class Scheduler:
     def _has_free_slot(self) -> bool:
         return self._ledger.may_start and self._counters.running < self._capacity
 
-    def _first_ready(self, now: float, has_place: bool) -> Waiting | None:  # noqa: FBT001
+    def _first_ready(self, now: float, has_place: bool) -> WaitingCall | None:  # noqa: FBT001
         """Remove and return the call that goes to the gates next, if it is not that of the next job."""
         jobs, ready = self._ledger.jobs, self._for_slot
         pool = self._complete_pool() if self.grouping.size else None
@@ -394,9 +394,9 @@ class Scheduler:
                 return waiting
         return None if pool is None else self._form(pool, now)
 
-    def _wait_for_slot(self, waiting: Waiting) -> None:
+    def _wait_for_slot(self, waiting: WaitingCall) -> None:
         entry = waiting.entry
-        _call_in(waiting, self._ledger.wait_for_slot, entry)
+        waiting.run(self._ledger.wait_for_slot, entry)
         if not self.grouping.size or isinstance(entry, Group):
             heappush(self._for_slot, (waiting.rank, waiting))
         else:
@@ -418,10 +418,10 @@ class Scheduler:
         may_grow, only_retries = self._ledger.may_grow(), self.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 
-    def _form(self, pool: Pool, now: float) -> Waiting:
+    def _form(self, pool: Pool, now: float) -> WaitingCall:
         group, waits = self.grouping.take(pool, now, self._ledger.flow.input_end)
         self._ledger.end_group_wait(group, waits, now)
-        waiting = Waiting(group, now, line=pool.kind.line)
+        waiting = WaitingCall(group, now, line=pool.kind.line)
         for entry in group.records:
             self.waiting.pop(entry.sequence, None)
         if group.attempts:
@@ -430,7 +430,7 @@ class Scheduler:
 
     # Gates
 
-    def _ask(self, entry: Entry, waiting: Waiting | None, now: float) -> None:
+    def _ask(self, entry: Entry, waiting: WaitingCall | None, now: float) -> None:
         """Give the next attempt of a record its slot, or let it wait for gates.
 
         Args:
@@ -462,7 +462,7 @@ class Scheduler:
             self._fail(error, None if weights else entry)
             return
         if waiting is None:
-            waiting = Waiting(entry, entry.since, line=line, weights=weights)
+            waiting = WaitingCall(entry, entry.since, line=line, weights=weights)
         if held_by is None:
             self._start(entry, waiting, now, refusal=refusal)
         else:
@@ -494,7 +494,7 @@ class Scheduler:
             self._start(waiting.entry, waiting, now, admission, refusal)
         return True
 
-    def _wait_for_gate(self, waiting: Waiting, line: GateLine, now: float) -> None:
+    def _wait_for_gate(self, waiting: WaitingCall, line: GateLine, now: float) -> None:
         """Let a call wait in the line of all calls, or in that of its key."""
         ledger, entry = self._ledger, waiting.entry
         ledger.end_slot_wait(entry, waiting.since, now)
@@ -505,7 +505,7 @@ class Scheduler:
             waiting.line.running += 1  # its gates stay in use
             self._at_gates += 1
             line.join(waiting, now)
-            _call_in(waiting, ledger.wait_for_gate, entry, now)
+            waiting.run(ledger.wait_for_gate, entry, now)
             return
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             line.hold_back(waiting, now)
@@ -513,10 +513,10 @@ class Scheduler:
             waiting.is_in_line_of_key = True
             self._at_gates += 1
             line.join(waiting, now)
-        _call_in(waiting, ledger.wait_for_gate_of_key, entry, now)
+        waiting.run(ledger.wait_for_gate_of_key, entry, now)
         self._ask_key(line, now)
 
-    def _leave_line(self, waiting: Waiting, now: float) -> None:
+    def _leave_line(self, waiting: WaitingCall, now: float) -> None:
         """A call leaves the line of all calls."""
         line = self._line
         assert waiting.line is not None
@@ -553,7 +553,7 @@ class Scheduler:
     def _start(
         self,
         entry: Entry,
-        waiting: Waiting | None,
+        waiting: WaitingCall | None,
         now: float,
         admission: Admission | None = None,
         refusal: Exception | None = None,
@@ -569,7 +569,7 @@ class Scheduler:
         if waiting is not None:
             self._stop_waiting(waiting, now)
 
-    def _stop_waiting(self, waiting: Waiting, now: float) -> None:
+    def _stop_waiting(self, waiting: WaitingCall, now: float) -> None:
         entry, line = waiting.entry, waiting.line
         self._ledger.end_slot_wait(entry, waiting.since, now)
         if self._failed:
@@ -591,11 +591,3 @@ class Scheduler:
 
     def _count_failed(self) -> None:
         self.must_retry_first = self._ledger.flow.must_retry_first = len(self._failed) >= self._max_failed
-
-
-def _call_in(waiting: Waiting, step: Callable[..., None], *arguments: Any) -> None:
-    """Take a step in the context of the record, in which observers have set their variables."""
-    if waiting.context is None:
-        step(*arguments)
-    else:
-        waiting.context.run(step, *arguments)

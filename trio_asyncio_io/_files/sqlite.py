@@ -44,7 +44,7 @@ class FileFormat:
     """A kind of SQLite file.
 
     Attributes:
-        application_ids: By codec, the number that identifies files of this kind, in their header.
+        application_ids: codec -> the number in the header of such files that identifies them, above 0 and below 2**31.
         version: The version that this release reads and writes.
         schema: Statements that create the tables.
         settings: Pragmas for each connection.

@@ -47,7 +47,7 @@ class Invoker:
 
     Attributes:
         call: entry -> awaitable of the function's result, for one attempt. The caller is open to interrupts.
-        retries: Decides whether another attempt follows; None: never.
+        retries: Decides whether another attempt follows.
         flatten: The function's result -> its outputs. None if a result is one output.
     """
 
@@ -73,13 +73,11 @@ class Invoker:
         if gates is not None and gates.is_weighted:
             call = _settled(call, gates)
         retry = self._options.retry
-        if retry is not None and self.retries is not None and retry.attempt_timeout < inf:
+        if retry is not None and retry.attempt_timeout < inf:
             call = _timed(_interruptible(call), retry.attempt_timeout, self._options.timeout, self.retries)
         return call
 
-    def _retries(self, options: Options) -> Retries | None:
-        if options.retry is None:
-            return None
+    def _retries(self, options: Options) -> Retries:
         return Retries(
             options.retry,
             options.capacity,

@@ -204,7 +204,7 @@ class Gates:
         self._on_failure = on_failure
         self._common: list[GateFamily] = []
         self._keyed: list[GateFamily] = []  # of the gates of the `PerKey`
-        self._lines: dict[Hashable, GateLine] = {}  # by key
+        self._lines: dict[Hashable, GateLine] = {}  # key -> its line
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
         self.is_idle = False

@@ -26,9 +26,9 @@ R = TypeVar("R")
 
 _log = logging.getLogger("trio_asyncio_io")
 
-# Chunks without outputs between two checkpoints. A chunk with outputs suspends the emitter in the end
+# Run a checkpoint after this number of chunks without outputs. One with outputs makes the emitter wait anyway
 CHUNKS_PER_PASS = 100
-# With more entries that the consumer has not received, a chunk of the task costs less than single outputs
+# From this number of entries on, leave emitting to the task: a chunk costs less than single outputs
 LEAVING_AT_ONCE = 2
 
 # A full buffer of dead letters stops the operator. If none has been received then for this time, none will be
@@ -91,7 +91,7 @@ class Emitter:
         has_received: Woken when the consumer has received an output.
 
     Attributes:
-        has_work: Awaited by the emitter's task while there is nothing to emit. Meanwhile, call `emit` for an entry.
+        has_work: The emitter's task waits for it. Meanwhile, `emit` emits.
     """
 
     def __init__(
@@ -333,9 +333,9 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
         output = self._receive()
         if has_waited:
             if self._leaving:
-                self._ledger.take_over(self._consumers.current_time())
+                self._ledger.consumer_has_waited(self._consumers.current_time())
         elif not self._leaving:
-            self._ledger.catch_up(self._consumers.current_time())
+            self._ledger.consumer_has_caught_up(self._consumers.current_time())
         return output
 
     @enable_ki_protection
@@ -368,7 +368,7 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
                 raise trio.ClosedResourceError(CLOSED) from None
         output = self._receive()
         if not self._leaving:
-            self._ledger.catch_up(self._consumers.current_time())
+            self._ledger.consumer_has_caught_up(self._consumers.current_time())
         return output
 
     @enable_ki_protection

@@ -26,7 +26,7 @@ from typing import Any
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from .._core.admission import GateLine, Waiting
+from .._core.admission import GateLine, WaitingCall
 from .._core.gate import CANCELLED, OK, expired
 from .._core.groups import Half, depth_of, half_of
 from .._core.ledger import Ledger
@@ -120,8 +120,7 @@ class WorkerPool:
         self.flatten = invoker.flatten
         self.call = invoker.call  # one bound method for all workers
         self.has_groups = scheduler.grouping.size > 0
-        self.checks_results = self.retries is not None and self.retries.checks_results
-        self.checks_each_result = self.has_groups or self.flatten is not None or self.checks_results
+        self.checks_each_result = self.has_groups or self.flatten is not None or self.retries.checks_results
         self.has_ended = False
         self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
         self._has_room = has_room
@@ -136,8 +135,7 @@ class WorkerPool:
         self.current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         if self.gates is not None:
             self.gates.open(self._refresh, self._change)
-        has_retries_or_gates = self.gates is not None or self.invoker.retries is not None
-        if has_retries_or_gates or self.scheduler.deadlines.timeout < inf or not self.scheduler.is_plain:
+        if self.gates is not None or self.retries.are_made or self.timeout < inf or not self.scheduler.is_plain:
             nursery.start_soon(self.timer.run, name="trio_asyncio_io timer")
 
     def dispatch(self) -> None:
@@ -266,7 +264,7 @@ class Worker:
         """Make attempts until a record has failed or timed out."""
         pool, block = self._pool, self._pool.context
         current_time = pool.current_time
-        call = pool.call if pool.retries is None else self._call_again
+        call = self._call_again if pool.retries.are_made else pool.call
         task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
         now: float | None = current_time()
         due, jobs_left = inf, 0
@@ -354,7 +352,7 @@ class Worker:
             pool.dispatch()
         return entry if waiting is None else self._continue(entry, waiting)
 
-    def _continue(self, entry: Entry, waiting: Waiting) -> Entry | None:
+    def _continue(self, entry: Entry, waiting: WaitingCall) -> Entry | None:
         """Continue with a record that has waited. None: a gate has refused its call."""
         self._context = waiting.context
         if self._refusal is not None:
@@ -483,7 +481,7 @@ class Worker:
         wait, retries = None, self._pool.retries
         try:
             self._pool.invoker.check_result(result)
-            if retries is not None and self._pool.checks_results:
+            if retries.checks_results:
                 wait = retries.after_result(entry, result, splits=depth_of(self._entry))
             outputs: Any = (result,) if self._pool.flatten is None or wait is not None else self._pool.flatten(result)
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
@@ -501,7 +499,7 @@ class Worker:
             self._end_failed(call, error, None, now, reading=reading)
             return
         self._pool.invoker.name_group(error, call.records)
-        draw = None if self._pool.retries is None else self._pool.retries.draw()
+        draw = self._pool.retries.draw()
         for entry, each, half in zip(
             call.records, self._errors(error, call), self._halves_of(call, reading), strict=True
         ):
@@ -510,7 +508,7 @@ class Worker:
 
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
         """The first deadline of a record has ended the call. For the other records, their attempt has timed out."""
-        draw = None if self._pool.retries is None else self._pool.retries.draw()
+        draw = self._pool.retries.draw()
         for entry, half in zip(call.records, self._halves_of(call), strict=True):
             if entry.since + self._pool.timeout <= now:
                 self._failures.append(_Failure(entry, cause=cause))
@@ -521,8 +519,7 @@ class Worker:
                 self._pool.timeout,
             )
             error.__cause__ = cause
-            if self._pool.retries is not None:
-                self._pool.retries.mark_timeout(error)
+            self._pool.retries.mark_timeout(error)
             self._pool.ledger.fail_attempt(entry, error)
             self._end_failed(entry, error, draw, now, half=half)
 
@@ -542,17 +539,15 @@ class Worker:
         reading: Reading | None = None,
     ) -> None:
         """The attempt of a record has failed. `half`: the one in which it is called again if it is not retried."""
-        wait, retries = None, self._pool.retries
-        if retries is not None:
-            try:
-                splits = depth_of(self._entry) if self._pool.has_groups else 0
-                wait = retries.after_error(entry, error, draw, splits=splits, reading=reading)
-            except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
-                self._failures.append(_Failure(entry, raised))
-                return
+        retries = self._pool.retries
+        try:
+            wait = retries.after_error(entry, error, draw, splits=depth_of(self._entry), reading=reading)
+        except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
+            self._failures.append(_Failure(entry, raised))
+            return
         if wait is not None:
-            self._retry(entry, wait, error, now, half_of(self._entry) if self._pool.has_groups else None)
-        elif half is not None and (retries is None or retries.may_split(error)):
+            self._retry(entry, wait, error, now, half_of(self._entry))
+        elif half is not None and retries.may_split(error):
             self._retry(entry, 0.0, error, now, half)
         else:
             self._failures.append(_Failure(entry, error))
@@ -564,8 +559,7 @@ class Worker:
         changed = context if is_changed else None
         cause = None if self._pool.gates is None else error
         if self._pool.scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, half=half):
-            if self._pool.retries is not None:
-                self._pool.retries.withdraw()
+            self._pool.retries.withdraw()
             self._pool.timer.wake_by(now + seconds)
             self._may_be_early = True  # other calls that fail now may hold back new records
         else:
@@ -583,9 +577,7 @@ class Worker:
 
     def _may_split(self, reading: Reading | None) -> bool:
         """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
-        if reading is None or (self._pool.retries is not None and self._pool.retries.is_timeout(reading.error)):
-            return True
-        return may_help_to_split(reading)
+        return reading is None or self._pool.retries.is_timeout(reading.error) or may_help_to_split(reading)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """One copy of the error for each record, because each gets its own notes."""

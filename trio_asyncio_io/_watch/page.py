@@ -192,7 +192,7 @@ def quantiles(found: dict[str, Histogram], *, longest: float | None = None) -> s
     """A table of these histograms, without those that are empty.
 
     Args:
-        found: By name, the histograms.
+        found: name -> histogram.
         longest: The exact longest duration of the first one. The middle of its bucket may be above it.
     """
     limits = [inf if longest is None else longest, *[inf] * len(found)]

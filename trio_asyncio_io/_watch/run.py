@@ -28,7 +28,7 @@ class Series:
 
     Args:
         width: The width of a bin, in seconds: a power of two.
-        change: By bin, from the beginning of the run: how many more calls ran at its end than at its beginning.
+        change: For each bin, from the beginning of the run: the calls that ran at its end, less those at its beginning.
         received, failed: The same for outputs that were received, and for calls that failed.
     """
 

@@ -164,7 +164,7 @@ class Sample(Generic[T]):
         self.every = every
         self.offered = 0
         self._limit = limit
-        self._items: dict[int, tuple[int, T]] = {}  # by key: its number among those offered, and the item
+        self._items: dict[int, tuple[int, T]] = {}  # key -> (its number among those offered, the item)
 
     def __len__(self) -> int:
         return len(self._items)

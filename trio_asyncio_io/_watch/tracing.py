@@ -71,7 +71,7 @@ class TraceRecorder(Recorder):
         self._recording = Recording(self._name, Sample(every, max_records), Sample(every, max_records))
         self._has_run = self._reads_wall_clock = False
         self._in_slot: set[int] = set()
-        self._group_calls: dict[int, GroupCall] = {}  # by sequence, of the records that have or get a slot
+        self._group_calls: dict[int, GroupCall] = {}  # sequence -> the call of a record that has or gets a slot
 
     def __enter__(self) -> Self:
         return self

@@ -89,8 +89,8 @@ class AdaptiveRate(Gate):
         start: Calls per second after the first throttled call, above 0 and finite: your share of the limit, if you
             know it.
         cut: What remains of the rate after a throttled call, above 0 and below 1.
-        growth: Calls per second and second cubed by which the rate grows, above 0 and finite. With few processes, 1.0
-            finds a higher limit sooner.
+        growth: Coefficient of the cubic, in calls per second per s^3, above 0 and finite. With few processes, 1.0 finds
+            a higher limit sooner.
         max_pause: Upper limit of the seconds of a pause, at least 0 and finite.
         give_up: Seconds after which the operator fails with the service's own exception, if the service has accepted no
             call meanwhile; above 0. Time in which no call waited for the gate does not count. `math.inf`: never.

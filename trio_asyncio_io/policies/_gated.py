@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import trio
 from trio.lowlevel import ParkingLot, enable_ki_protection
 
-from .._core.admission import Admission, GateLine, Waiting
+from .._core.admission import Admission, GateLine, WaitingCall
 from .._core.gate import Gate, PerKey, RefusedError, as_gates
 from .._core.queue import Entry
 from .._operator.calls import ledger_of_call, stop_of_call
@@ -108,7 +108,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         try:
             line = gates.line_of(*arguments)
             call = Entry(arguments, arguments, next(self._numbers), began)
-            waiting = Waiting(call, began, ParkingLot(), line=line, weights=line.weights_of(*arguments))
+            waiting = WaitingCall(call, began, ParkingLot(), line=line, weights=line.weights_of(*arguments))
             return await self._pass(waiting, line)
         except RefusedError:
             raise
@@ -118,7 +118,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         finally:
             self.wait_seconds += trio.current_time() - began
 
-    async def _pass(self, waiting: Waiting, line: GateLine) -> Admission:
+    async def _pass(self, waiting: WaitingCall, line: GateLine) -> Admission:
         """The call, started. Only the first one in a line checks its gates, when they may admit it."""
         joined: list[GateLine] = []
         line.running += 1  # its gates stay in use
@@ -144,7 +144,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
                 _leave(each, waiting)
 
 
-def _leave(line: GateLine, waiting: Waiting) -> None:
+def _leave(line: GateLine, waiting: WaitingCall) -> None:
     """A call no longer waits in this line. The next one checks the gates."""
     line.leave(waiting)
     _wake(line)

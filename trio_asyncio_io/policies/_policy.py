@@ -44,7 +44,7 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
         self._inner = as_function(function)
         if callable(timeout := getattr(self._inner, "timeout", None)):
             self.timeout = timeout  # the operator checks whether it exists
-        self._users = Users()
+        self._users = OpenCount()
         self._key = key
         self._options = options if key is None else {"key": key, **options}
 
@@ -131,8 +131,8 @@ def _recreate(policy: Any, function: Any, options: dict[str, Any]) -> Any:
     return policy(function, **options)
 
 
-class Users:
-    """Counts users. The first one opens the shared resource, and the last one closes it.
+class OpenCount:
+    """Counts those for whom something is open. The first one opens it, and the last one closes it.
 
     While one user opens or closes it, others wait. If opening fails or is cancelled, the next user tries again. Users
     of an earlier Trio run do not count, because whatever they left open ended with it.

@@ -145,8 +145,8 @@ class _Seen:
     Attributes:
         starts: Of the calls, in order.
         admitted: Whether each was.
-        near: Ranges of calls that may have reached the service in any order, each with the number of admitted and of
-            refused calls that it belongs to.
+        near: Ranges of calls that may have reached the service in any order, each with the number of admitted calls
+            and of refused calls around which it lies.
     """
 
     starts: Sequence[float]

@@ -237,7 +237,7 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
 
     Attributes:
         phase: Of the calls that start now.
-        weights: By id of an element, the estimated weight of its calls. None: they have none.
+        weights: id of an element -> the estimated weight of its calls. None: they have none.
     """
 
     def __init__(self, function: Any, retry: RetryStrategy | None, name: str | None) -> None:

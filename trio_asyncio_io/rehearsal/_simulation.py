@@ -173,20 +173,18 @@ class _Events:
             on_failure=_fail,
         )
         self._gates.open(self._scheduler.change, self._scheduler.refresh)
-        self._retries: Retries | None = None
-        if options.retry is not None:
-            self._retries = Retries(
-                options.retry,
-                options.capacity,
-                guard=lambda function: function,
-                on_denied=lambda _: None,
-                is_final=lambda _: False,
-            )
-            self._retries.draw = random.random
+        self._retries = Retries(
+            options.retry,
+            options.capacity,
+            guard=lambda function: function,
+            on_denied=lambda _: None,
+            is_final=lambda _: False,
+        )
+        self._retries.draw = random.random
         self._attempt_timeout = inf if options.retry is None else options.retry.attempt_timeout
         self._ends: list[tuple[float, int, Entry, Exception | Outcome | None, RecordedCall]] = []  # a heap, by instant
         self._numbers = count()
-        self._begun: dict[int, float] = {}  # by sequence, the start of a record's first call
+        self._begun: dict[int, float] = {}  # sequence -> the start of the record's first call
         self._ended: list[float] = []  # the ends of records
         self._accepted = 0
 
@@ -249,7 +247,6 @@ class _Events:
         outcome: Exception | Outcome | None = call.error
         is_cut = seconds > self._attempt_timeout
         if is_cut:
-            assert self._retries is not None
             seconds = self._attempt_timeout
             outcome = late = AttemptTimeoutError("the attempt was cut", seconds)
             self._retries.mark_timeout(late)
@@ -268,13 +265,12 @@ class _Events:
             return
         wait = None
         if outcome is None:
-            if retries is not None and retries.checks_results:
+            if retries.checks_results:
                 wait = retries.after_result(entry, call.result)
         else:
             run.refused += outcome is call.error and call.outcome == "refused"
-            if retries is not None:
-                wait = retries.after_error(entry, outcome)
-        if wait is not None and retries is not None:
+            wait = retries.after_error(entry, outcome)
+        if wait is not None:
             if self._scheduler.retry(entry, None, wait, now, has_raised=outcome is not None):
                 retries.withdraw()
             else:
