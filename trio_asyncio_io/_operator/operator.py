@@ -75,17 +75,17 @@ from .gates import Gates
 from .results import Consumers, DeadLetters, Emitter, Results
 from .sharing import Scope
 from .signatures import (
-    FlatArguments,
+    Flat,
     FlatFunction,
-    FlatGroupArguments,
     FlatGroupFunction,
+    FlatGroups,
     Function,
-    GroupArguments,
     GroupFunction,
+    Groups,
     Key,
     Marked,
     MarkedSource,
-    SingleArguments,
+    Single,
     Source,
 )
 from .tasks import Wakeup, awaited, interruptible, read_clocks
@@ -143,7 +143,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[T] | None = None,
         source: Source[T] | None = None,
-        **options: Unpack[SingleArguments[T, R]],
+        **options: Unpack[Single[T, R]],
     ) -> None: ...
     @overload
     def __init__(
@@ -153,7 +153,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[V] | None = None,
         source: MarkedSource[V] | None = None,
-        **options: Unpack[SingleArguments[Marked[V], Marked[S]]],
+        **options: Unpack[Single[Marked[V], Marked[S]]],
     ) -> None: ...
     @overload
     def __init__(
@@ -163,7 +163,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[T] | None = None,
         source: Source[T] | None = None,
-        **options: Unpack[FlatArguments[T, R]],
+        **options: Unpack[Flat[T, R]],
     ) -> None: ...
     @overload
     def __init__(
@@ -173,7 +173,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[V] | None = None,
         source: MarkedSource[V] | None = None,
-        **options: Unpack[FlatArguments[Marked[V], Marked[S]]],
+        **options: Unpack[Flat[Marked[V], Marked[S]]],
     ) -> None: ...
     @overload
     def __init__(
@@ -183,7 +183,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[T] | None = None,
         source: Source[T] | None = None,
-        **options: Unpack[GroupArguments[T, R]],
+        **options: Unpack[Groups[T, R]],
     ) -> None: ...
     @overload
     def __init__(
@@ -193,7 +193,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[V] | None = None,
         source: MarkedSource[V] | None = None,
-        **options: Unpack[GroupArguments[Marked[V], Marked[S]]],
+        **options: Unpack[Groups[Marked[V], Marked[S]]],
     ) -> None: ...
     @overload
     def __init__(
@@ -203,7 +203,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[T] | None = None,
         source: Source[T] | None = None,
-        **options: Unpack[FlatGroupArguments[T, R]],
+        **options: Unpack[FlatGroups[T, R]],
     ) -> None: ...
     @overload
     def __init__(
@@ -213,7 +213,7 @@ class AsyncWaitOperator(Generic[T, R]):
         mode: Mode = "ordered",
         key: Key[V] | None = None,
         source: MarkedSource[V] | None = None,
-        **options: Unpack[FlatGroupArguments[Marked[V], Marked[S]]],
+        **options: Unpack[FlatGroups[Marked[V], Marked[S]]],
     ) -> None: ...
     def __init__(
         self,

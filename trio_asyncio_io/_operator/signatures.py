@@ -24,21 +24,21 @@ from .function import AsyncFunction, Function
 from .results import Results
 
 __all__ = [
-    "FlatArguments",
+    "Flat",
     "FlatFunction",
-    "FlatGroupArguments",
     "FlatGroupFunction",
+    "FlatGroups",
     "Function",
-    "GroupArguments",
     "GroupFunction",
+    "Groups",
     "Key",
     "Marked",
     "MarkedSource",
     "Mixed",
-    "MixedArguments",
     "MixedSource",
     "Running",
-    "SingleArguments",
+    "Single",
+    "SingleMixed",
     "Source",
     "ValueOfFunction",
 ]
@@ -73,8 +73,8 @@ class ValueOfFunction:
     """Not the type of any value: only Any fits it. mypy shows its name for a source of values of another type."""
 
 
-class SingleArguments(OptionsArguments, Generic[T, R], total=False):
-    """A function of one value with one result."""
+class Single(OptionsArguments, Generic[T, R], total=False):
+    """The options with a function of one value with one result."""
 
     timeout: Required[float]
     group: None
@@ -82,8 +82,8 @@ class SingleArguments(OptionsArguments, Generic[T, R], total=False):
     restore: Snapshot[T, R] | None
 
 
-class FlatArguments(OptionsArguments, Generic[T, R], total=False):
-    """A function of one value with several outputs."""
+class Flat(OptionsArguments, Generic[T, R], total=False):
+    """The options with a function of one value with several outputs."""
 
     timeout: Required[float]
     group: None
@@ -91,8 +91,8 @@ class FlatArguments(OptionsArguments, Generic[T, R], total=False):
     restore: Snapshot[T, R] | None
 
 
-class GroupArguments(OptionsArguments, Generic[T, R], total=False):
-    """A function of several values with a result for each."""
+class Groups(OptionsArguments, Generic[T, R], total=False):
+    """The options with a function of several values with a result for each."""
 
     timeout: Required[float]
     group: Required[int]
@@ -100,8 +100,8 @@ class GroupArguments(OptionsArguments, Generic[T, R], total=False):
     restore: Snapshot[T, R] | None
 
 
-class FlatGroupArguments(OptionsArguments, Generic[T, R], total=False):
-    """A function of several values with several outputs for each."""
+class FlatGroups(OptionsArguments, Generic[T, R], total=False):
+    """The options with a function of several values with several outputs for each."""
 
     timeout: Required[float]
     group: Required[int]
@@ -109,8 +109,8 @@ class FlatGroupArguments(OptionsArguments, Generic[T, R], total=False):
     restore: Snapshot[T, R] | None
 
 
-class MixedArguments(OptionsArguments, total=False):
-    """A function of one value with one result, for a mixed source.
+class SingleMixed(OptionsArguments, total=False):
+    """The options with a function of one value with one result, for a mixed source.
 
     Without `restore`: mypy would find Any for a call that restores a stored snapshot, which fits several overloads.
     """

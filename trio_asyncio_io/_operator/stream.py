@@ -19,21 +19,21 @@ from .function import innermost
 from .operator import AsyncWaitOperator
 from .results import Results
 from .signatures import (
-    FlatArguments,
+    Flat,
     FlatFunction,
-    FlatGroupArguments,
     FlatGroupFunction,
+    FlatGroups,
     Function,
-    GroupArguments,
     GroupFunction,
+    Groups,
     Key,
     Marked,
     MarkedSource,
     Mixed,
-    MixedArguments,
     MixedSource,
     Running,
-    SingleArguments,
+    Single,
+    SingleMixed,
     Source,
     ValueOfFunction,
 )
@@ -52,57 +52,51 @@ _log = logging.getLogger("trio_asyncio_io")
 
 @overload
 def ordered_wait(  # pyright: ignore[reportOverlappingOverload]
-    source: Source[ValueOfFunction], function: Function[Any, R], **options: Unpack[SingleArguments[Any, R]]
+    source: Source[ValueOfFunction], function: Function[Any, R], **options: Unpack[Single[Any, R]]
 ) -> Running[R, Any]: ...
 @overload
 def ordered_wait(
-    source: MarkedSource[T], function: Function[T, R], **options: Unpack[SingleArguments[Marked[T], Marked[R]]]
+    source: MarkedSource[T], function: Function[T, R], **options: Unpack[Single[Marked[T], Marked[R]]]
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
-def ordered_wait(
-    source: Source[T], function: Function[T, R], **options: Unpack[SingleArguments[T, R]]
-) -> Running[R, T]: ...
+def ordered_wait(source: Source[T], function: Function[T, R], **options: Unpack[Single[T, R]]) -> Running[R, T]: ...
 @overload
 def ordered_wait(
-    source: Source[ValueOfFunction], function: FlatFunction[Any, R], **options: Unpack[FlatArguments[Any, R]]
+    source: Source[ValueOfFunction], function: FlatFunction[Any, R], **options: Unpack[Flat[Any, R]]
 ) -> Running[R, Any]: ...
 @overload
 def ordered_wait(
-    source: MarkedSource[T], function: FlatFunction[T, R], **options: Unpack[FlatArguments[Marked[T], Marked[R]]]
+    source: MarkedSource[T], function: FlatFunction[T, R], **options: Unpack[Flat[Marked[T], Marked[R]]]
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
-def ordered_wait(
-    source: Source[T], function: FlatFunction[T, R], **options: Unpack[FlatArguments[T, R]]
-) -> Running[R, T]: ...
+def ordered_wait(source: Source[T], function: FlatFunction[T, R], **options: Unpack[Flat[T, R]]) -> Running[R, T]: ...
 @overload
 def ordered_wait(
-    source: Source[ValueOfFunction], function: GroupFunction[Any, R], **options: Unpack[GroupArguments[Any, R]]
+    source: Source[ValueOfFunction], function: GroupFunction[Any, R], **options: Unpack[Groups[Any, R]]
 ) -> Running[R, Any]: ...
 @overload
 def ordered_wait(
-    source: MarkedSource[T], function: GroupFunction[T, R], **options: Unpack[GroupArguments[Marked[T], Marked[R]]]
+    source: MarkedSource[T], function: GroupFunction[T, R], **options: Unpack[Groups[Marked[T], Marked[R]]]
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
 def ordered_wait(
-    source: Source[T], function: GroupFunction[T, R], **options: Unpack[GroupArguments[T, R]]
+    source: Source[T], function: GroupFunction[T, R], **options: Unpack[Groups[T, R]]
 ) -> Running[R, T]: ...
 @overload
 def ordered_wait(
-    source: Source[ValueOfFunction], function: FlatGroupFunction[Any, R], **options: Unpack[FlatGroupArguments[Any, R]]
+    source: Source[ValueOfFunction], function: FlatGroupFunction[Any, R], **options: Unpack[FlatGroups[Any, R]]
 ) -> Running[R, Any]: ...
 @overload
 def ordered_wait(
-    source: MarkedSource[T],
-    function: FlatGroupFunction[T, R],
-    **options: Unpack[FlatGroupArguments[Marked[T], Marked[R]]],
+    source: MarkedSource[T], function: FlatGroupFunction[T, R], **options: Unpack[FlatGroups[Marked[T], Marked[R]]]
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
 def ordered_wait(
-    source: Source[T], function: FlatGroupFunction[T, R], **options: Unpack[FlatGroupArguments[T, R]]
+    source: Source[T], function: FlatGroupFunction[T, R], **options: Unpack[FlatGroups[T, R]]
 ) -> Running[R, T]: ...
 @overload
 def ordered_wait(
-    source: MixedSource[T], function: Function[T, R], **options: Unpack[MixedArguments]
+    source: MixedSource[T], function: Function[T, R], **options: Unpack[SingleMixed]
 ) -> Running[Mixed[R], T | StreamRecord[T]]: ...
 @list_keywords(OptionsArguments, Options)
 def ordered_wait(
@@ -193,43 +187,27 @@ def unordered_wait(
 
 @overload
 def keyed_wait(  # pyright: ignore[reportOverlappingOverload]
-    source: Source[ValueOfFunction],
-    function: Function[Any, R],
-    *,
-    key: Key[Any],
-    **options: Unpack[SingleArguments[Any, R]],
+    source: Source[ValueOfFunction], function: Function[Any, R], *, key: Key[Any], **options: Unpack[Single[Any, R]]
 ) -> Running[R, Any]: ...
 @overload
 def keyed_wait(
-    source: MarkedSource[T],
-    function: Function[T, R],
-    *,
-    key: Key[T],
-    **options: Unpack[SingleArguments[Marked[T], Marked[R]]],
+    source: MarkedSource[T], function: Function[T, R], *, key: Key[T], **options: Unpack[Single[Marked[T], Marked[R]]]
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
 def keyed_wait(
-    source: Source[T], function: Function[T, R], *, key: Key[T], **options: Unpack[SingleArguments[T, R]]
+    source: Source[T], function: Function[T, R], *, key: Key[T], **options: Unpack[Single[T, R]]
 ) -> Running[R, T]: ...
 @overload
 def keyed_wait(
-    source: Source[ValueOfFunction],
-    function: FlatFunction[Any, R],
-    *,
-    key: Key[Any],
-    **options: Unpack[FlatArguments[Any, R]],
+    source: Source[ValueOfFunction], function: FlatFunction[Any, R], *, key: Key[Any], **options: Unpack[Flat[Any, R]]
 ) -> Running[R, Any]: ...
 @overload
 def keyed_wait(
-    source: MarkedSource[T],
-    function: FlatFunction[T, R],
-    *,
-    key: Key[T],
-    **options: Unpack[FlatArguments[Marked[T], Marked[R]]],
+    source: MarkedSource[T], function: FlatFunction[T, R], *, key: Key[T], **options: Unpack[Flat[Marked[T], Marked[R]]]
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
 def keyed_wait(
-    source: Source[T], function: FlatFunction[T, R], *, key: Key[T], **options: Unpack[FlatArguments[T, R]]
+    source: Source[T], function: FlatFunction[T, R], *, key: Key[T], **options: Unpack[Flat[T, R]]
 ) -> Running[R, T]: ...
 @overload
 def keyed_wait(
@@ -237,7 +215,7 @@ def keyed_wait(
     function: GroupFunction[Any, R],
     *,
     key: Key[Any],
-    **options: Unpack[GroupArguments[Any, R]],
+    **options: Unpack[Groups[Any, R]],
 ) -> Running[R, Any]: ...
 @overload
 def keyed_wait(
@@ -245,11 +223,11 @@ def keyed_wait(
     function: GroupFunction[T, R],
     *,
     key: Key[T],
-    **options: Unpack[GroupArguments[Marked[T], Marked[R]]],
+    **options: Unpack[Groups[Marked[T], Marked[R]]],
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
 def keyed_wait(
-    source: Source[T], function: GroupFunction[T, R], *, key: Key[T], **options: Unpack[GroupArguments[T, R]]
+    source: Source[T], function: GroupFunction[T, R], *, key: Key[T], **options: Unpack[Groups[T, R]]
 ) -> Running[R, T]: ...
 @overload
 def keyed_wait(
@@ -257,7 +235,7 @@ def keyed_wait(
     function: FlatGroupFunction[Any, R],
     *,
     key: Key[Any],
-    **options: Unpack[FlatGroupArguments[Any, R]],
+    **options: Unpack[FlatGroups[Any, R]],
 ) -> Running[R, Any]: ...
 @overload
 def keyed_wait(
@@ -265,19 +243,15 @@ def keyed_wait(
     function: FlatGroupFunction[T, R],
     *,
     key: Key[T],
-    **options: Unpack[FlatGroupArguments[Marked[T], Marked[R]]],
+    **options: Unpack[FlatGroups[Marked[T], Marked[R]]],
 ) -> Running[Marked[R], StreamRecord[T]]: ...
 @overload
 def keyed_wait(
-    source: Source[T], function: FlatGroupFunction[T, R], *, key: Key[T], **options: Unpack[FlatGroupArguments[T, R]]
+    source: Source[T], function: FlatGroupFunction[T, R], *, key: Key[T], **options: Unpack[FlatGroups[T, R]]
 ) -> Running[R, T]: ...
 @overload
 def keyed_wait(
-    source: MixedSource[T],
-    function: Function[T, R],
-    *,
-    key: Key[T],
-    **options: Unpack[MixedArguments],
+    source: MixedSource[T], function: Function[T, R], *, key: Key[T], **options: Unpack[SingleMixed]
 ) -> Running[Mixed[R], T | StreamRecord[T]]: ...
 @list_keywords(OptionsArguments, ordered_wait)
 def keyed_wait(
