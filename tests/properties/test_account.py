@@ -180,7 +180,7 @@ class Truth(trio.abc.Instrument):
             return "gated"
         if len(startable) < len(new) - len(gated & set(map(id, new))):
             return "keyed"
-        if operator._feeder._has_room.is_awaited:
+        if operator._feeder.has_room.is_awaited:
             return "full"
         return None if ledger.input_ended else "source"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import trio
@@ -21,6 +22,7 @@ ELEMENTS_PER_PASS = 1_000
 FEW_ELEMENTS = 50
 
 
+@dataclass(eq=False)
 class Feeder:
     """Accepts elements one after another, from a snapshot, from a source, or from a caller's `put`.
 
@@ -37,25 +39,16 @@ class Feeder:
         on_full: Called when an element starts to wait for room, if calls wait for more elements. None: they do not.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        on_job: Callable[[], None],
-        on_completed: Callable[[], None],
-        has_room: Wakeup,
-        *,
-        jobs_per_pass: int,
-        known: Callable[[Any], Sequence[Any] | None] | None,
-        on_full: Callable[[], None] | None,
-    ) -> None:
-        self._ledger = ledger
-        self._on_job = on_job
-        self._on_completed = on_completed
-        self._has_room = has_room
-        self._jobs_per_pass = jobs_per_pass
-        self._known = known
-        self._on_full = on_full
-        self._accept: Callable[..., Entry | None] = ledger.accept if known is None else self._accept_known
+    ledger: Ledger
+    on_job: Callable[[], None]
+    on_completed: Callable[[], None]
+    has_room: Wakeup
+    jobs_per_pass: int
+    known: Callable[[Any], Sequence[Any] | None] | None
+    on_full: Callable[[], None] | None
+
+    def __post_init__(self) -> None:
+        self._accept: Callable[..., Entry | None] = self.ledger.accept if self.known is None else self._accept_known
         self._lock = trio.StrictFIFOLock()
         self._refusal: type[Exception] | None = None
         self._reason = ""
@@ -65,7 +58,7 @@ class Feeder:
         """Accept nothing more. From now on `put` raises `refusal(reason)`. The first call wins."""
         if self._refusal is None:
             self._refusal, self._reason, self._cause = refusal, reason, cause
-            self._has_room.wake()
+            self.has_room.wake()
 
     async def put(self, element: Any) -> None:
         """Accept the element as soon as the buffer has room."""
@@ -104,8 +97,8 @@ class Feeder:
         calls wait for more elements, when one place is free.
         """
         async with self._lock:
-            if self._on_full is None:
-                self._ledger.refill_in_bursts()
+            if self.on_full is None:
+                self.ledger.refill_in_bursts()
             self._pace = Pace(self._steps())
             self._current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
             if isinstance(source, AsyncIterable):
@@ -134,13 +127,13 @@ class Feeder:
         try:
             entry = accept(element, now)
         except StopIteration as error:  # `map` would take it for the end of the source
-            self._ledger.hold(element)
+            self.ledger.hold(element)
             raise RuntimeError(f"a function of the operator raised StopIteration for {describe(element)}") from error
         except BaseException:  # raised by the user's key, or an interrupt in it
-            self._ledger.hold(element)
+            self.ledger.hold(element)
             raise
         if entry is None:
-            self._ledger.hold(element)
+            self.ledger.hold(element)
             return True
         self._accepted(entry)
         return self._pace.is_due(now) or self._refusal is not None
@@ -148,7 +141,7 @@ class Feeder:
     @enable_ki_protection
     async def _pause(self) -> bool:
         """Wait until the held element is accepted, or run a checkpoint. Returns whether to continue."""
-        if self._ledger.backlog:
+        if self.ledger.backlog:
             await self._clear_backlog()
         elif self._refusal is None:
             await self._pace.checkpoint()
@@ -157,14 +150,14 @@ class Feeder:
 
     def _steps(self) -> int:
         """The number of elements until the next checkpoint."""
-        if not self._ledger.counters.running:  # at the start, or the calls do not suspend
-            return max(ELEMENTS_PER_PASS, self._jobs_per_pass)
-        return max(FEW_ELEMENTS, self._jobs_per_pass - self._ledger.count_jobs())
+        if not self.ledger.counters.running:  # at the start, or the calls do not suspend
+            return max(ELEMENTS_PER_PASS, self.jobs_per_pass)
+        return max(FEW_ELEMENTS, self.jobs_per_pass - self.ledger.count_jobs())
 
     async def _clear_backlog(self) -> None:
         pace = Pace(ELEMENTS_PER_PASS)
-        while self._ledger.backlog:
-            entry = self._ledger.accept_held(trio.current_time(), self._accept)
+        while self.ledger.backlog:
+            entry = self.ledger.accept_held(trio.current_time(), self._accept)
             if entry is None:
                 await self._wait_for_room()
             else:
@@ -172,13 +165,13 @@ class Feeder:
                 await pace.step()
 
     async def _wait_for_room(self) -> None:
-        self._ledger.wait_for_room(trio.current_time())
-        if self._on_full is not None:
-            self._on_full()
+        self.ledger.wait_for_room(trio.current_time())
+        if self.on_full is not None:
+            self.on_full()
         try:
-            await self._has_room.wait()
+            await self.has_room.wait()
         finally:
-            self._ledger.have_room(trio.current_time())
+            self.ledger.have_room(trio.current_time())
 
     def _check_open(self) -> None:
         if self._refusal is not None:
@@ -186,14 +179,14 @@ class Feeder:
 
     def _accepted(self, entry: Entry) -> None:
         if entry.results is None:
-            on_job = self._on_job
+            on_job = self.on_job
             on_job()
         else:
-            self._on_completed()
+            self.on_completed()
 
     def _accept_known(self, element: Any, now: float, results: Sequence[Any] | None = None) -> Entry | None:
         """Accept an element, with its outputs if the function knows them."""
-        assert self._known is not None
-        if results is None and not isinstance(element, Watermark) and self._ledger.has_room():
-            results = self._known(value_of(element))
-        return self._ledger.accept(element, now, results)
+        assert self.known is not None
+        if results is None and not isinstance(element, Watermark) and self.ledger.has_room():
+            results = self.known(value_of(element))
+        return self.ledger.accept(element, now, results)

@@ -6,6 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Generic, NoReturn, Self, TypeVar
 
 import trio
@@ -71,6 +72,7 @@ class Consumers:
         self._send.close()
 
 
+@dataclass(eq=False)
 class Emitter:
     """Lets completed entries leave, in chunks: everything that may be emitted leaves together. It decides nothing.
 
@@ -94,23 +96,13 @@ class Emitter:
         has_work: The emitter's task waits for it. Meanwhile, `emit` emits.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        consumers: Consumers,
-        chunk: int,
-        dead_letters: DeadLetters,
-        *,
-        has_room: Wakeup,
-        has_received: Wakeup,
-    ) -> None:
-        self._ledger = ledger
-        self._consumers = consumers
-        self._chunk = chunk
-        self._dead_letters = dead_letters
-        self._has_room = has_room
-        self._has_received = has_received
-        self.has_work = Wakeup()
+    ledger: Ledger
+    consumers: Consumers
+    chunk: int
+    dead_letters: DeadLetters
+    has_room: Wakeup
+    has_received: Wakeup
+    has_work: Wakeup = field(default_factory=Wakeup, init=False)
 
     def emit(self, now: float | None = None) -> None:
         """Emit what may be emitted if the consumer keeps up. Otherwise, and at the end, wake the task.
@@ -118,7 +110,7 @@ class Emitter:
         While the task itself emits, this has no effect. None: read the clock, if necessary.
         """
         if self.has_work.is_awaited:
-            ledger = self._ledger
+            ledger = self.ledger
             has_more = ledger.order.has_completed()
             if has_more and len(ledger.leaving) < LEAVING_AT_ONCE:
                 has_more = self._emit_chunk(trio.current_time() if now is None else now)
@@ -136,16 +128,16 @@ class Emitter:
             await self._emit_all()
         finally:
             # A function may ignore its cancellation. Its worker must not start another call afterwards
-            self._ledger.stop_starting()
-        self._consumers.end()
-        self._dead_letters.end()
+            self.ledger.stop_starting()
+        self.consumers.end()
+        self.dead_letters.end()
 
     async def _emit_all(self) -> None:
-        ledger, pace = self._ledger, Pace(CHUNKS_PER_PASS)
+        ledger, pace = self.ledger, Pace(CHUNKS_PER_PASS)
         while True:
             while ledger.order.has_completed():
-                while len(ledger.leaving) >= self._chunk:
-                    await self._has_received.wait()
+                while len(ledger.leaving) >= self.chunk:
+                    await self.has_received.wait()
                 self._emit_chunk(trio.current_time())
                 await pace.step()
             if ledger.input_ended and ledger.is_drained():
@@ -154,21 +146,21 @@ class Emitter:
 
     def _emit_chunk(self, now: float) -> bool:
         """Let entries leave, and wake consumers that wait. Returns whether there may be more entries."""
-        limit = self._chunk - len(self._ledger.leaving)
-        polled = self._ledger.poll(now, limit)
+        limit = self.chunk - len(self.ledger.leaving)
+        polled = self.ledger.poll(now, limit)
         for entry in polled:
             if not entry.results:
                 self._emit_nothing(entry)
-            elif self._consumers.waiting:
-                self._consumers.wake(len(entry.results))
+            elif self.consumers.waiting:
+                self.consumers.wake(len(entry.results))
         return len(polled) == limit
 
     def _emit_nothing(self, entry: Entry) -> None:
-        dead_letter = self._ledger.dead_letter_of(entry)
+        dead_letter = self.ledger.dead_letter_of(entry)
         if dead_letter is not None:
-            self._dead_letters.send(entry, dead_letter)
-        if dead_letter is None or not self._ledger.counts_dead_letters:
-            self._has_room.wake()
+            self.dead_letters.send(entry, dead_letter)
+        if dead_letter is None or not self.ledger.counts_dead_letters:
+            self.has_room.wake()
 
 
 class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[E]):

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -215,13 +216,14 @@ class Alarms:
                 self._sleep = trio.CancelScope(deadline=heap[0][0])
 
 
+@dataclass(eq=False)
 class Race:
     """A first call, and further ones while it has no result.
 
     Args:
         call: Makes a call.
         after: Seconds from the start of one call to that of the next. After an exception, it starts immediately.
-        extra: Upper limit of additional calls.
+        extra: Upper limit of the additional calls that are left.
         admit: Returns the context of an additional call. None: there are no additional calls.
         started: When the first call starts: now.
         alarms: Start the additional calls.
@@ -230,29 +232,22 @@ class Race:
         is_won_by_extra: Whether an additional call gave the result.
     """
 
-    def __init__(
-        self,
-        call: Callable[[], Awaitable[Any]],
-        after: float,
-        extra: int,
-        admit: Callable[[], AbstractContextManager[object] | None],
-        *,
-        started: float,
-        alarms: Alarms,
-    ) -> None:
-        self._call = call
-        self._after = after
-        self._left = extra
-        self._admit = admit
-        self._alarms = alarms
-        self._alarm: Alarm | None = alarms.set(started + after, self._start_extra)
+    call: Callable[[], Awaitable[Any]]
+    after: float
+    extra: int
+    admit: Callable[[], AbstractContextManager[object] | None]
+    started: float
+    alarms: Alarms
+    is_won_by_extra: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._alarm: Alarm | None = self.alarms.set(self.started + self.after, self._start_extra)
         self._result: tuple[Any] | None = None
         self._error: Exception | None = None
         self._has_first_failed = False
         self._has_failed_late = False
         self._context = copy_context()
         self._nursery: trio.Nursery
-        self.is_won_by_extra = False
 
     async def run(self) -> Any:
         """The first result, when the other calls have unwound. The first call is made in the present task.
@@ -302,7 +297,7 @@ class Race:
 
     async def _run_first(self) -> None:
         try:
-            self._end(await self._call())
+            self._end(await self.call())
         except Exception as error:  # noqa: BLE001 - `run` raises it
             self._error, self._has_first_failed = error, True
             self._fail(error)
@@ -313,15 +308,15 @@ class Race:
     @enable_ki_protection
     async def _run_extra(self) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()  # no further call while cancelled ones unwind
-        context = self._admit()
+        context = self.admit()
         if context is None:
             return
-        self._left -= 1
-        if self._left:
-            self._alarm = self._alarms.set(trio.current_time() + self._after, self._start_extra)
+        self.extra -= 1
+        if self.extra:
+            self._alarm = self.alarms.set(trio.current_time() + self.after, self._start_extra)
         try:
             with context:
-                result = await self._call()
+                result = await self.call()
         except Exception as error:  # noqa: BLE001 - `run` raises it, or that of the first call
             if self._error is None:
                 self._error = error
