@@ -1,4 +1,4 @@
-"""Elements of an SVG drawing: text, bars, lines and marks, with colors for light and dark pages."""
+"""SVG drawings: their elements, their document, and the colors of all views, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from xml.sax.saxutils import escape, quoteattr
 
 from .._values.describe import printable
 
-__all__ = ["STYLE", "bar", "cross", "dot", "escaped", "group", "line", "text"]
+__all__ = ["STYLE", "bar", "cross", "document", "dot", "escaped", "group", "line", "style_sheet", "text"]
 
-# Color-blind safe (Okabe and Ito). On a narrow screen the drawing shrinks, so its text grows
-STYLE = """
-.timeline{max-width:100%;height:auto}
-.timeline{--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--run:#0072b2;--bad:#c4372a;--backoff:#b5c7d6;--handler:#7a5195;
---order:#e69f00;--emitted:#009e73;--wall:#b3470a}
-@media (prefers-color-scheme:dark){.timeline{--fg:#e6edf3;--soft:#9198a1;--grid:#30363d;--run:#56b4e9;--bad:#ff7b72;
---backoff:#4a6074;--handler:#bc8cff;--order:#e6a817;--emitted:#2fd6a2;--wall:#ff8a4c}}
+# Color-blind safe (Okabe and Ito)
+LIGHT = """--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--run:#0072b2;--bad:#c4372a;--backoff:#b5c7d6;--handler:#7a5195;
+--order:#e69f00;--emitted:#009e73;--wall:#b3470a"""
+DARK = """--fg:#e6edf3;--soft:#9198a1;--grid:#30363d;--run:#56b4e9;--bad:#ff7b72;
+--backoff:#4a6074;--handler:#bc8cff;--order:#e6a817;--emitted:#2fd6a2;--wall:#ff8a4c"""
+
+
+def style_sheet(selector: str, rules: str) -> str:
+    """The colors, as variables of what this CSS selector matches, and then the rules."""
+    return f"\n{selector}{{{LIGHT}}}\n@media (prefers-color-scheme:dark){{{selector}{{{DARK}}}}}\n{rules}"
+
+
+# On a narrow screen the drawing shrinks, so its text grows
+STYLE = "\n.timeline{max-width:100%;height:auto}" + style_sheet(
+    ".timeline",
+    """\
 .timeline text{font:13px system-ui,sans-serif;fill:var(--fg)}
 .timeline .title{font-size:16px;font-weight:650}
 .timeline .name{font-size:14px;font-weight:600}
@@ -36,7 +45,8 @@ STYLE = """
 .timeline .cross{stroke:var(--bad);stroke-width:2;fill:none}
 @media (max-width:520px){.timeline text,.timeline .soft,.timeline .wall-name{font-size:17px}
 .timeline .title,.timeline .name{font-size:20px}}
-"""
+""",
+)
 
 # Half the heights of bars
 THICK, THIN = 7, 3
@@ -74,6 +84,17 @@ def dot(x: float, y: float) -> str:
 def cross(x: float, y: float) -> str:
     """The mark of an invocation that was cancelled."""
     return f'<path class="cross" d="M{x - 4:.1f} {y - 4:g}l8 8m0 -8l-8 8"/>'
+
+
+def document(look: str, width: int, height: int, *, title: str, description: str, style: str, body: str) -> str:
+    """An SVG document. A screen reader reads its title and description."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{look}" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-labelledby="{look}-title {look}-description">\n'
+        f'<title id="{look}-title">{escaped(title)}</title>\n'
+        f'<desc id="{look}-description">{escaped(description)}</desc>\n'
+        f"<style>{style}</style>\n{body}\n</svg>\n"
+    )
 
 
 def group(title: str, parts: list[str], look: str) -> str:

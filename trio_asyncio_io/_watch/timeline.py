@@ -12,7 +12,7 @@ from .._values.checks import check_int
 from .._values.describe import duration, plural
 from .events import BACKOFF, FOR_CONSUMER, FOR_GATE, FOR_KEY, FOR_ORDER, FOR_SLOT, WATERMARK, Event
 from .files import Trace
-from .svg import STYLE, bar, cross, dot, escaped, group, line, text
+from .svg import STYLE, bar, cross, document, dot, group, line, text
 
 __all__ = ["Bar", "Drawing", "Panel", "Row", "panels_of", "timeline"]
 
@@ -64,7 +64,9 @@ def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
     if left_out:
         drawing.note(f"{left_out:,} more records were not recorded")
     drawing.draw_legend({each.look for panel in panels for row in panel.rows for each in row.bars}, panels)
-    return _document(heading, " ".join(_sentences(panels, end, left_out)), drawing)
+    description, body = " ".join(_sentences(panels, end, left_out)), "\n".join(drawing.parts)
+    size = WIDTH, round(drawing.y)
+    return document("timeline", *size, title=heading, description=description, style=STYLE, body=body)
 
 
 class Drawing:
@@ -143,18 +145,6 @@ class Drawing:
 
     def _x(self, instant: int) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * instant / self._end
-
-
-def _document(title: str, description: str, drawing: Drawing) -> str:
-    height = round(drawing.y)
-    body = "\n".join(drawing.parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-        f'height="{height}" role="img" aria-labelledby="timeline-title timeline-description">\n'
-        f'<title id="timeline-title">{escaped(title)}</title>\n'
-        f'<desc id="timeline-description">{escaped(description)}</desc>\n'
-        f"<style>{STYLE}</style>\n{body}\n</svg>\n"
-    )
 
 
 def _sentences(panels: list[Panel], end: int, left_out: int) -> Iterator[str]:

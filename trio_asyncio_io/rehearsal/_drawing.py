@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from .._values.describe import amount, duration, plural
 from .._watch.charts import nice
-from .._watch.svg import escaped
+from .._watch.svg import document, group, line, style_sheet, text
 from ._row import ForecastRow
 
 __all__ = ["drawing_of", "html_of", "table_of"]
@@ -93,9 +93,9 @@ def _lines(cells: list[list[str]]) -> list[str]:
 
 
 def _cells(rows: Sequence[ForecastRow], best: ForecastRow | None, *, is_known: bool) -> list[list[str]]:
-    def cell(row: ForecastRow, name: str, text: Callable[[float], str]) -> str:
+    def cell(row: ForecastRow, name: str, unit: Callable[[float], str]) -> str:
         low, high = row.intervals[name]
-        return text(getattr(row, name)) if is_known or high <= WIDE * low else UNKNOWN
+        return unit(getattr(row, name)) if is_known or high <= WIDE * low else UNKNOWN
 
     counts = [("calls", "calls"), *((head, name) for head, name in OPTIONAL if any(getattr(row, name) for row in rows))]
     table = [["capacity", "time", "90 %", *(head for head, _ in (*TIMES, *counts))]]
@@ -125,16 +125,17 @@ def _short(number: float) -> str:
 
 LEFT, RIGHT, TOP, PANEL, GAP = 70, 20, 34, 150, 64
 BAR = 0.45
-STYLE = """
-.forecast{--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--bar:#0072b2}
-@media (prefers-color-scheme:dark){.forecast{--fg:#e6edf3;--soft:#9198a1;--grid:#30363d;--bar:#56b4e9}}
+STYLE = style_sheet(
+    ".forecast",
+    """\
 .forecast text{font:13px system-ui,sans-serif;fill:var(--fg)}
 .forecast .soft{fill:var(--soft);font-size:12px}
 .forecast .grid{stroke:var(--grid)}
-.forecast .bar{fill:var(--bar)}
-.forecast .guess{fill:none;stroke:var(--bar);stroke-dasharray:4 3}
+.forecast .bar{fill:var(--run)}
+.forecast .guess{fill:none;stroke:var(--run);stroke-dasharray:4 3}
 .forecast .interval{stroke:var(--fg);stroke-width:1.5}
-"""
+""",
+)
 
 
 def drawing_of(rows: Sequence[ForecastRow], elements: int) -> str:
@@ -146,12 +147,7 @@ def drawing_of(rows: Sequence[ForecastRow], elements: int) -> str:
     second = _panel(rows, cost, cost.capitalize(), width, TOP + PANEL + GAP)
     height = TOP + 2 * PANEL + GAP + 50
     description = "; ".join(f"capacity {row.capacity}: {_described(row, 'seconds')}" for row in rows)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="forecast" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-labelledby="forecast-title forecast-description">'
-        f'<title id="forecast-title">{escaped(title)}</title><desc id="forecast-description">{escaped(description)}'
-        f"</desc><style>{STYLE}</style>{first}{second}</svg>"
-    )
+    return document("forecast", width, height, title=title, description=description, style=STYLE, body=first + second)
 
 
 def _unit_of(name: str) -> Callable[[float], str]:
@@ -169,27 +165,27 @@ def _panel(rows: Sequence[ForecastRow], name: str, title: str, width: int, top: 
     step = nice(highest / 4)
     levels = -(-highest // step)
     bottom = top + PANEL
-    parts = [f'<text x="{LEFT}" y="{top - 14}">{escaped(title)}</text>']
+    parts = [text(LEFT, top - 14, title)]
 
     def height(value: float) -> float:
         return bottom - PANEL * value / (levels * step)
 
     for level in range(int(levels) + 1):
         y = height(level * step)
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{width - RIGHT}" y2="{y:.1f}"/>')
-        label = escaped(unit(level * step))
-        parts.append(f'<text class="soft" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
+        parts.append(line(LEFT, y, width - RIGHT, y, "grid"))
+        parts.append(text(LEFT - 6, y + 4, unit(level * step), "soft", "end"))
     place = (width - LEFT - RIGHT) / len(rows)
     for position, row in enumerate(rows):
         middle, value = LEFT + place * (position + 0.5), getattr(row, name)
         low, high = row.intervals[name]
         look, half = "bar" if row.is_tested else "guess", BAR * place / 2
-        label = escaped(f"capacity {row.capacity}: {_described(row, name)}")
-        parts.append(
-            f'<g><title>{label}</title><rect class="{look}" x="{middle - half:.1f}" y="{height(value):.1f}" '
-            f'width="{2 * half:.1f}" height="{bottom - height(value):.1f}"/><line class="interval" x1="{middle:.1f}" '
-            f'y1="{height(low):.1f}" x2="{middle:.1f}" y2="{height(high):.1f}"/></g>'
+        top_of_bar = height(value)
+        seen = (
+            f'<rect class="{look}" x="{middle - half:.1f}" y="{top_of_bar:.1f}" width="{2 * half:.1f}" '
+            f'height="{bottom - top_of_bar:.1f}"/>'
         )
-        parts.append(f'<text x="{middle:.1f}" y="{bottom + 18}" text-anchor="middle">{row.capacity}</text>')
-    parts.append(f'<text class="soft" x="{width - RIGHT}" y="{bottom + 34}" text-anchor="end">capacity</text>')
+        interval = line(middle, height(low), middle, height(high), "interval")
+        parts.append(group(f"capacity {row.capacity}: {_described(row, name)}", [seen, interval], "capacity"))
+        parts.append(text(middle, bottom + 18, str(row.capacity), "", "middle"))
+    parts.append(text(width - RIGHT, bottom + 34, "capacity", "soft", "end"))
     return "".join(parts)
