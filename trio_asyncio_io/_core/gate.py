@@ -8,10 +8,10 @@ from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
-from functools import lru_cache, reduce
-from typing import Any, Literal, TypeAlias, get_args
+from functools import lru_cache, partial, reduce
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from .._values.checks import check_callable, check_seconds
+from .._values.checks import check_callable, check_optional_name, check_seconds
 from .._values.describe import describe
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "DECIMALS",
     "OK",
     "Classify",
+    "ConfiguredGate",
     "Copies",
     "Gate",
     "Outcome",
@@ -192,6 +193,27 @@ class Gate(ABC):
         name = {} if self.name is None else {"name": self.name}
         shown = {**self.configuration(), **name}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
+
+
+class ConfiguredGate(Gate):
+    """A gate whose copies, which include pickled ones, have its arguments and not its state."""
+
+    _arguments: ClassVar[tuple[str, ...]]  # those in `configuration`
+    _callback: ClassVar[Literal["classify", "weight"]] = "classify"  # another one: a callable, or None
+
+    def _set(self, callback: Callable[..., Any] | None, name: str | None) -> None:
+        """Check and set the arguments that all of these gates have."""
+        setattr(self, self._callback, None if callback is None else check_callable(self._callback, callback))
+        self.name = check_optional_name(name)
+
+    def configuration(self) -> dict[str, Any]:
+        """These arguments, as given."""
+        return {name: getattr(self, name) for name in self._arguments}
+
+    def __reduce__(self) -> tuple[Callable[..., Gate], tuple[()]]:
+        given = {**self.configuration(), self._callback: getattr(self, self._callback), "name": self.name}
+        kind = next(each for each in type(self).__mro__ if "_arguments" in vars(each))  # a subclass may take others
+        return partial(kind, **given), ()
 
 
 class PerKey:

@@ -26,13 +26,11 @@ Beside these, throttled calls and overload cut the limit, as in TCP.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from math import ceil, inf, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from .._core.gate import Classify, Gate, Outcome
-from .._values.checks import check_callable, check_int, check_optional_name
+from .._core.gate import Classify, ConfiguredGate, Outcome
+from .._values.checks import check_int
 
 __all__ = ["AdaptiveCapacity"]
 
@@ -122,7 +120,7 @@ class _Window:
         return self.fresh >= MIN_CALLS or self.error <= PRECISION * self.latency
 
 
-class AdaptiveCapacity(Gate):
+class AdaptiveCapacity(ConfiguredGate):
     """Finds the number of calls at once at which more of them no longer raise the throughput.
 
     It climbs: the limit doubles while each step raises the throughput by at least half as much as the limit, and calls
@@ -160,14 +158,15 @@ class AdaptiveCapacity(Gate):
         ordered_wait(urls, fetch, timeout=10.0, capacity=200, gate=AdaptiveCapacity(8, 200))
     """
 
+    _arguments = ("start", "maximum")
+
     def __init__(
         self, start: int = 8, maximum: int = 100, *, classify: Classify | None = None, name: str | None = None
     ) -> None:
         self.start = check_int("start", start, at_least=1)
         self.maximum = check_int("maximum", maximum, at_least=self.start, limit_name="start")
         self.most_at_once = self.maximum
-        self.classify = None if classify is None else check_callable("classify", classify)
-        self.name = check_optional_name(name)
+        self._set(classify, name)
         self._limit = float(self.start)
         self._running = 0
         self._step: Step = "first window"
@@ -314,10 +313,3 @@ class AdaptiveCapacity(Gate):
     def may_forget(self, now: float) -> bool:
         """Whether no call has ended for ten minutes."""
         return now >= self._ended_at + FORGOTTEN_AFTER
-
-    def configuration(self) -> dict[str, Any]:
-        """Both limits, as given."""
-        return {"start": self.start, "maximum": self.maximum}
-
-    def __reduce__(self) -> tuple[Callable[..., AdaptiveCapacity], tuple[()]]:
-        return partial(AdaptiveCapacity, **self.configuration(), classify=self.classify, name=self.name), ()

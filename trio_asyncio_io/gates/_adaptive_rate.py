@@ -18,15 +18,12 @@ The rules are the methods below, in this order: what the rate is, what a call pa
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from functools import partial
 from math import cbrt, inf
 from random import random
-from typing import Any
 
-from .._core.gate import Classify, Gate, Outcome
+from .._core.gate import Classify, ConfiguredGate, Outcome
 from .._core.refusals import Refusals
-from .._values.checks import check_callable, check_number, check_optional_name, check_seconds
+from .._values.checks import check_number, check_seconds
 from .._values.describe import in_words
 
 __all__ = ["AdaptiveRate"]
@@ -58,7 +55,7 @@ FORGOTTEN_AFTER = 600.0  # seconds
 _log = logging.getLogger("trio_asyncio_io")
 
 
-class AdaptiveRate(Gate):
+class AdaptiveRate(ConfiguredGate):
     """Finds the rate that a service admits, from its answers "too many requests". Idle until the first of them.
 
     The first one starts the gate at `start` calls per second, which doubles each second until the next one. Then the
@@ -106,6 +103,7 @@ class AdaptiveRate(Gate):
     """
 
     is_idle = True
+    _arguments = ("start", "cut", "growth", "max_pause", "give_up")
 
     def __init__(
         self,
@@ -123,8 +121,7 @@ class AdaptiveRate(Gate):
         self.growth = check_number("growth", growth, "above 0 and finite", lambda number: 0 < number < inf)
         self.max_pause = check_seconds("max_pause", max_pause, finite=True)
         self.give_up = check_seconds("give_up", give_up, positive=True)
-        self.classify = None if classify is None else check_callable("classify", classify)
-        self.name = check_optional_name(name)
+        self._set(classify, name)
         self._w: float | None = None  # the rate that was refused; None: searching
         self._grows_from = -inf  # t = 0: the cut, later by the time that was paused or not used
         self._cut_at = -inf
@@ -251,14 +248,6 @@ class AdaptiveRate(Gate):
     def may_forget(self, now: float) -> bool:
         """Whether the gate is idle, or was not used for ten minutes after its last start or pause."""
         return now >= self._free_at + FORGOTTEN_AFTER
-
-    def configuration(self) -> dict[str, Any]:
-        """The numbers, as given."""
-        names = ("start", "cut", "growth", "max_pause", "give_up")
-        return {name: getattr(self, name) for name in names}
-
-    def __reduce__(self) -> tuple[Callable[..., AdaptiveRate], tuple[()]]:
-        return partial(AdaptiveRate, **self.configuration(), classify=self.classify, name=self.name), ()
 
 
 def _within(rate: float) -> float:

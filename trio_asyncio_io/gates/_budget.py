@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import partial
 from math import inf
-from typing import Any
 
-from .._core.gate import DECIMALS, Gate, Outcome, RefusedError, exact
-from .._values.checks import check_callable, check_number, check_optional_name
+from .._core.gate import DECIMALS, ConfiguredGate, Outcome, RefusedError, exact
+from .._values.checks import check_number
 from .._values.describe import plural
 
 __all__ = ["Budget", "BudgetError"]
@@ -19,7 +17,7 @@ class BudgetError(RefusedError):
     """The budget does not allow the call, so it was not made. Its element fails; with `on_error`, the others go on."""
 
 
-class Budget(Gate):
+class Budget(ConfiguredGate):
     """Calls are made until their weights, such as their prices, have used up an amount.
 
     A call reserves its estimated weight when it starts. `settle`, called in the function, replaces the estimate by what
@@ -60,12 +58,13 @@ class Budget(Gate):
     """
 
     must_keep = True
+    _arguments = ("amount",)
+    _callback = "weight"
 
     def __init__(self, amount: float, *, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
         legal = "finite and not negative"
         self.amount = check_number("amount", amount, legal, lambda number: 0 <= number < inf)
-        self.weight = None if weight is None else check_callable("weight", weight)
-        self.name = check_optional_name(name)
+        self._set(weight, name)
         self._spent = self._reserved = Decimal(0)
         self._calls = 0
 
@@ -124,13 +123,6 @@ class Budget(Gate):
         """Whether nothing has been spent."""
         return not self._spent
 
-    def configuration(self) -> dict[str, Any]:
-        """The amount."""
-        return {"amount": self.amount}
-
     def __repr__(self) -> str:
         name = "" if self.name is None else f", name={self.name!r}"
         return f"Budget({self.amount!r}{name}, spent={self.spent!r}, reserved={self.reserved!r})"
-
-    def __reduce__(self) -> tuple[Callable[..., Budget], tuple[()]]:
-        return partial(Budget, self.amount, weight=self.weight, name=self.name), ()

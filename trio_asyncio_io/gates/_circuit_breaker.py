@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from functools import partial
 from math import inf
 from random import random
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
-from .._core.gate import Classify, Gate, Outcome, RefusedError
-from .._values.checks import check_callable, check_int, check_number, check_optional_name, check_seconds
+from .._core.gate import Classify, ConfiguredGate, Outcome, RefusedError
+from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe
 from .._values.notes import add_note, copied, without_frames
 
@@ -30,7 +28,7 @@ class CircuitOpenError(RefusedError):
     """
 
 
-class CircuitBreaker(Gate):
+class CircuitBreaker(ConfiguredGate):
     """Makes no calls while a service is down, and finds out with few calls when it is back.
 
     It opens when at least `share` of at least `calls` calls in `window` seconds were overload: timeouts, connection
@@ -66,6 +64,7 @@ class CircuitBreaker(Gate):
     """
 
     is_idle = True
+    _arguments = ("mode", "share", "calls", "window", "open_for", "max_open", "trickle", "give_up")
 
     def __init__(
         self,
@@ -91,8 +90,7 @@ class CircuitBreaker(Gate):
         self.max_open = check_seconds("max_open", max_open, positive=True, finite=True)
         self.trickle = check_int("trickle", trickle, at_least=1)
         self.give_up = check_seconds("give_up", give_up, positive=True)
-        self.classify = None if classify is None else check_callable("classify", classify)
-        self.name = check_optional_name(name)
+        self._set(classify, name)
         self._ends: deque[tuple[float, bool]] = deque()  # of the window: the instant, and whether it was overload
         self._overloads = 0
         self._in_a_row = 0
@@ -219,11 +217,3 @@ class CircuitBreaker(Gate):
         if self.is_closed:
             return not self._ends or now >= self._ends[-1][0] + self.window
         return now >= self._open_until + FORGOTTEN_AFTER
-
-    def configuration(self) -> dict[str, Any]:
-        """The mode and the numbers, as given."""
-        names = ("mode", "share", "calls", "window", "open_for", "max_open", "trickle", "give_up")
-        return {name: getattr(self, name) for name in names}
-
-    def __reduce__(self) -> tuple[Callable[..., CircuitBreaker], tuple[()]]:
-        return partial(CircuitBreaker, **self.configuration(), classify=self.classify, name=self.name), ()

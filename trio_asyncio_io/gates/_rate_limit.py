@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import inf
-from typing import Any
 
-from .._core.gate import Gate, Outcome
-from .._values.checks import check_callable, check_number, check_optional_name
+from .._core.gate import ConfiguredGate, Outcome
+from .._values.checks import check_number
 
 __all__ = ["RateLimit"]
 
@@ -23,7 +21,7 @@ CALLS = 50.0  # over which the share of the estimates that calls really weigh is
 FEW = 10  # calls that have ended, before which the estimates stand
 
 
-class RateLimit(Gate):
+class RateLimit(ConfiguredGate):
     """Calls start at most `rate` times per second.
 
     In every span of w seconds, wherever it begins,
@@ -59,6 +57,9 @@ class RateLimit(Gate):
         ordered_wait(prompts, ask, timeout=60.0, gate=[requests, tokens])
     """
 
+    _arguments = ("rate", "burst")
+    _callback = "weight"
+
     def __init__(
         self,
         rate: float,
@@ -69,8 +70,7 @@ class RateLimit(Gate):
     ) -> None:
         self.rate = _check("rate", rate, "per second, above 0 and finite")
         self.burst = _check("burst", burst, "above 0 and finite")
-        self.weight = None if weight is None else check_callable("weight", weight)
-        self.name = check_optional_name(name)
+        self._set(weight, name)
         self._most = min(self.rate * FOREVER, LARGEST)
         self._bucket = min(self.burst, self._most)
         self._theoretical_arrival = -inf  # if all calls that run weigh what was estimated
@@ -131,13 +131,6 @@ class RateLimit(Gate):
         if self._returned <= 0 or self._ended < FEW:
             return 0.0
         return self._returned / (self._returned + self._actual)
-
-    def configuration(self) -> dict[str, Any]:
-        """The rate and the burst."""
-        return {"rate": self.rate, "burst": self.burst}
-
-    def __reduce__(self) -> tuple[Callable[..., RateLimit], tuple[()]]:
-        return partial(RateLimit, **self.configuration(), weight=self.weight, name=self.name), ()
 
 
 def _check(name: str, value: float, legal: str) -> float:
