@@ -22,14 +22,15 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
-from .._core.admission import Admission, GateLine, SharedGate
+from .._core.admission import GateLine, SharedGate
 from .._core.gate import OK, Gate, Outcome, PerKey, expired
 from .._core.observation import ledger_for
 from .._core.options import Options
 from .._core.queue import Entry
 from .._core.retry import Retries
 from .._core.scheduler import Scheduler
-from .._errors import AttemptTimeoutError, Reading, outcome_for
+from .._errors import AttemptTimeoutError, Reading
+from .._operator.gates import Gates
 from .._values.describe import describe
 from ..gates import Budget
 from ._sample import RecordedCall
@@ -172,7 +173,7 @@ class _Events:
             gates=self._gates if self._gates.line.given else None,
             on_failure=_fail,
         )
-        self._gates.open(self._scheduler.change, self._scheduler.refresh)
+        self._gates.open(self._scheduler.refresh, self._scheduler.change)
         self._retries = Retries(
             options.retry,
             options.capacity,
@@ -259,7 +260,11 @@ class _Events:
     def _end(self, entry: Entry, outcome: Exception | Outcome | None, call: RecordedCall, now: float) -> None:
         """A call ends."""
         run, retries = self._run, self._retries
-        self._gates.end(entry, outcome, now)
+        if self._gates.line.given:
+            end = Reading(outcome) if isinstance(outcome, Exception) else outcome or OK
+            problem = self._gates.end(entry, entry.since, end, now)
+            if problem is not None:
+                raise problem
         if isinstance(outcome, Outcome):
             self._time_out(entry, now)
             return
@@ -303,14 +308,8 @@ class _Events:
             ledger.receive()
 
 
-class _Gates:
-    """The gates of a simulated operator: copies without the state of those that were given.
-
-    Attributes:
-        is_idle, has_keys, line, admissions: As in the operator's own `Gates`.
-    """
-
-    has_keys = False
+class _Gates(Gates):
+    """The gates of a simulated operator: copies without the state of those that were given, on its own clock."""
 
     def __init__(
         self, gates: Sequence[Gate | PerKey], running: Callable[[], int], weight: Callable[[Any], float]
@@ -321,39 +320,17 @@ class _Gates:
             copies.append(deepcopy(gate))
             if gate.weight is not None:
                 copies[-1].weight = weight
-        self.line = GateLine(copies, count_running=running)
-        self.line.open([SharedGate(copy) for copy in copies])
-        self.is_idle = all(copy.is_idle for copy in copies)
-        self.admissions: dict[int, Admission] = {}
+        super().__init__(tuple(copies), running, on_throttled=lambda: None, on_failure=_fail)
 
-    def open(self, change: Callable[[GateLine], bool], refresh: Callable[[], None]) -> None:
+    def open(self, refresh: Callable[[], None], change: Callable[[GateLine], object]) -> None:
         """The operator starts. The arguments are methods of its scheduler."""
-        self._change, self._refresh = change, refresh
-        refresh()
+        self._notify, self._on_change = refresh, change
+        self.line.open([SharedGate(gate, on_idle_change=self._refresh) for gate in self.line.given])
+        self._refresh()
 
-    def line_of(self, *arguments: object) -> GateLine:  # noqa: ARG002 - there are no keys
-        """The line of all calls."""
-        return self.line
-
-    def end(self, entry: Entry, outcome: Exception | Outcome | None, now: float) -> None:
-        """A call ends: with an error, at its deadline (an `Outcome`), or with a result (None)."""
-        gates = self.line.given
-        if not gates:
-            return
-        admission = self.admissions.pop(entry.sequence, None)
-        if outcome is None and admission is None:
-            return  # it started while all gates were idle
-        if isinstance(outcome, Exception):
-            reading = Reading(outcome)
-            outcomes = [outcome_for(reading, gate) for gate in gates]
-        else:
-            outcomes = [OK if outcome is None else outcome] * len(gates)
-        (admission or Admission(self.line, entry.since, self.line.unweighted)).end(outcomes, now)
-        self._change(self.line)
-        is_idle = all(gate.is_idle for gate in gates)
-        if is_idle != self.is_idle:
-            self.is_idle = is_idle
-            self._refresh()
+    def _refresh(self) -> None:
+        self.is_idle = all(gate.is_idle for gate in self.line.given)
+        self._notify()
 
 
 def _fail(error: Exception, _: Entry | None) -> None:
