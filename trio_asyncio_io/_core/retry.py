@@ -21,7 +21,7 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from numbers import Real
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe
@@ -41,11 +41,13 @@ __all__ = [
     "seconds_of",
 ]
 
+T = TypeVar("T")
+
 _DELAY = re.compile(r"[0-9]+(\.[0-9]+)?")
 _RESET = re.compile(r"x-ratelimit-reset-.+|anthropic-ratelimit-.+-reset")
 _DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")  # 1h2m3.5s, 6m0s, 120ms
 _UNITS = (3600.0, 60.0, 1.0, 0.001)
-_MAX_RESET = 60.0
+_MAX_RESET = 60.0  # seconds: see `retry_after`
 
 
 def retry_after(exception: BaseException) -> float | None:
@@ -85,25 +87,19 @@ def retry_after(exception: BaseException) -> float | None:
 def seconds_of(exception: BaseException) -> float | None:
     """See `retry_after`, for one exception that is not a group."""
     found = _checked(_of_attribute, exception)
-    if found is not None:
-        return found
-    try:
-        headers = _headers_of(exception)
-    except Exception:  # noqa: BLE001 - a bad value must not hide the service's own error
-        return None
-    if not headers:
-        return None
-    found = _checked(_of_milliseconds, headers)
-    found = _checked(_of_retry_after, headers) if found is None else found
-    return _checked(_of_resets, headers) if found is None else found
+    if found is None and (headers := _checked(_headers_of, exception)):
+        waits = (_checked(read, headers) for read in (_of_milliseconds, _of_retry_after, _of_resets))
+        found = next((seconds for seconds in waits if seconds is not None), None)
+    return found
 
 
-def _checked(read: Callable[[Any], float | None], source: Any) -> float | None:
+def _checked(read: Callable[[Any], T | None], source: Any) -> T | None:
+    """What is read from there. None: nothing, or no such seconds."""
     try:
-        seconds = read(source)
+        found = read(source)
     except Exception:  # noqa: BLE001 - a bad value must not hide the service's own error
         return None
-    return seconds if seconds is not None and 0 <= seconds < math.inf else None
+    return None if isinstance(found, float) and not 0 <= found < math.inf else found
 
 
 def _of_attribute(exception: BaseException) -> float | None:
@@ -516,6 +512,10 @@ class Retries:
         Args:
             draw: The random number for the jitter, from 0.0 to 1.0. None: a new one.
             splits: The attempts that are no retries, because a call was split.
+            reading: A `Reading` of the error, or None.
+
+        Raises:
+            Exception: The predicate, the backoff or `retry_after` of the strategy raised, or returned no seconds.
         """
         is_own_timeout = self.is_timeout(error)
         self._was_denied = False

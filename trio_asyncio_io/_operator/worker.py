@@ -49,15 +49,14 @@ _NOT_SUSPENDED = object()
 
 
 class _End(Enum):
-    """How a call has ended without a result."""
+    """How a call has ended without a result, if it has not raised."""
 
-    RAISED = auto()  # it has raised an error
     EXPIRED = auto()  # the first deadline of its records has cancelled it. The error: what it raised meanwhile, or None
     REFUSED = auto()  # a gate has refused it, with this error
     CANCELLED = auto()  # the operator stops. The error: what it raised meanwhile, or None
 
 
-# For gates, of calls that have not raised. `expired` makes that of a deadline
+# For gates. `expired` makes that of a deadline
 _OUTCOMES = {None: OK, _End.CANCELLED: CANCELLED}
 
 
@@ -132,6 +131,7 @@ class WorkerPool:
         """Let the nursery own the workers and the timer. Workers run in the context of the calling task."""
         self._nursery = nursery
         self.context = BlockContext()
+        self.is_changed_in = self.context.is_changed_in  # one bound method for all workers
         self.current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         if self.gates is not None:
             self.gates.open(self._refresh, self._change)
@@ -227,7 +227,7 @@ class Worker:
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool  # has all that is the same for every worker: thousands of them start fast
         self._entry: Entry | None = None  # the running call: a record, or a `Group` of records
-        self._failures: list[_Failure] = []  # its records without a result
+        self._failures: list[_Failure] | None = None  # its records without a result, if there are any
         self._cause: Exception | None = None  # what it raised while its deadline cancelled it
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
@@ -262,10 +262,10 @@ class Worker:
     @disable_ki_protection
     async def _make_attempts(self) -> None:
         """Make attempts until a record has failed or timed out."""
-        pool, block = self._pool, self._pool.context
+        pool, block, is_changed_in = self._pool, self._pool.context, self._pool.is_changed_in
         current_time = pool.current_time
         call = self._call_again if pool.retries.are_made else pool.call
-        task, is_changed_in = trio.lowlevel.current_task(), block.is_changed_in
+        task = trio.lowlevel.current_task()
         now: float | None = current_time()
         due, jobs_left = inf, 0
         while now is not None:
@@ -290,7 +290,7 @@ class Worker:
                     except Exception as error:
                         if self._entry is None:  # not raised by user code
                             raise
-                        now = self._end(None, _End.RAISED, error)
+                        now = self._end(None, Reading(error))
             if task.custom_sleep_data is _NOT_SUSPENDED:
                 self._count_block(due)
             now = await self._pause()
@@ -394,12 +394,12 @@ class Worker:
             self._pool.ledger.retry(retried)
 
     @enable_ki_protection
-    def _end(self, result: Any, end: _End | None = None, error: Exception | None = None) -> float | None:
+    def _end(self, result: Any, end: _End | Reading | None = None, error: Exception | None = None) -> float | None:
         """End the running call, and the attempt of each of its records.
 
         Args:
             result: What the function has returned.
-            end: How the call has ended without a result, if it has.
+            end: How the call has ended without a result, or what it has raised.
             error: See `_End`.
 
         Returns:
@@ -409,11 +409,10 @@ class Worker:
         pool = self._pool
         current_time = pool.current_time  # a local name: see `Feeder`
         now = current_time()
-        reading = Reading(error) if error is not None and end is _End.RAISED else None
-        if (end is not None or pool.admissions) and (problem := self._report(call, end, reading, now)) is not None:
-            error, reading = problem, Reading(problem)
+        if (end is not None or pool.admissions) and (problem := self._report(call, end, now)) is not None:
+            end = Reading(problem)
         if end is not None or pool.checks_each_result or type(result) is CoroutineType:
-            self._end_records(result, end, error, reading, now)
+            self._end_records(result, end, error, now)
             if self._failures:
                 return None
             self._entry = None
@@ -428,7 +427,7 @@ class Worker:
             return None
         return now
 
-    def _report(self, call: Any, end: _End | None, reading: Reading | None, now: float) -> Exception | None:
+    def _report(self, call: Any, end: _End | Reading | None, now: float) -> Exception | None:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next.
 
         Returns:
@@ -440,26 +439,22 @@ class Worker:
         self._pool.is_reporting = self._may_be_early = True
         try:
             since = call.since if end is None else self._pool.ledger.began(call)
-            return gates.end(call, since, reading or _OUTCOMES.get(end) or expired(), now)
+            return gates.end(call, since, end if isinstance(end, Reading) else _OUTCOMES.get(end) or expired(), now)
         finally:
             self._pool.is_reporting = False
 
-    def _end_records(
-        self, result: Any, end: _End | None, error: Exception | None, reading: Reading | None, now: float
-    ) -> None:
+    def _end_records(self, result: Any, end: _End | Reading | None, error: Exception | None, now: float) -> None:
         """End the attempt of each record of the running call. Those without a result are in `_failures` then."""
         call = self._entry
         assert call is not None
         if end is None:
             self._end_returned(call, result, now)
-        elif end is _End.RAISED:
-            assert error is not None
-            assert reading is not None
-            self._end_raised(call, error, reading, now)
+        elif isinstance(end, Reading):
+            self._end_raised(call, end, now)
         elif end is _End.EXPIRED:
             self._end_expired(call, error, now)
         elif error is not None:
-            self._failures += map(_Failure, call.records, self._errors(error, call))
+            self._failures = [*map(_Failure, call.records, self._errors(error, call))]
         else:
             self._end_cancelled(call, now)
         if not self._failures:
@@ -485,15 +480,17 @@ class Worker:
                 wait = retries.after_result(entry, result, splits=depth_of(self._entry))
             outputs: Any = (result,) if self._pool.flatten is None or wait is not None else self._pool.flatten(result)
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
-            self._failures.append(_Failure(entry, error))
+            self._give_up(entry, error)
             return
         if wait is None:
             self._pool.ledger.complete(entry, outputs, now)
         else:
             self._retry(entry, wait, None, now, half_of(self._entry))
 
-    def _end_raised(self, call: Entry, error: Exception, reading: Reading, now: float) -> None:
+    def _end_raised(self, call: Entry, reading: Reading, now: float) -> None:
         """The records of a call that has raised are due for a retry at one instant."""
+        error = reading.error
+        assert isinstance(error, Exception)
         self._pool.ledger.fail_attempt(call, error)
         if not self._pool.has_groups:
             self._end_failed(call, error, None, now, reading=reading)
@@ -511,7 +508,7 @@ class Worker:
         draw = self._pool.retries.draw()
         for entry, half in zip(call.records, self._halves_of(call), strict=True):
             if entry.since + self._pool.timeout <= now:
-                self._failures.append(_Failure(entry, cause=cause))
+                self._give_up(entry, cause=cause)
                 continue
             error = AttemptTimeoutError(
                 f"attempt {entry.attempts} gave no result for {describe(entry.value)}: the deadline of another record "
@@ -543,14 +540,14 @@ class Worker:
         try:
             wait = retries.after_error(entry, error, draw, splits=depth_of(self._entry), reading=reading)
         except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
-            self._failures.append(_Failure(entry, raised))
+            self._give_up(entry, raised)
             return
         if wait is not None:
             self._retry(entry, wait, error, now, half_of(self._entry))
         elif half is not None and retries.may_split(error):
             self._retry(entry, 0.0, error, now, half)
         else:
-            self._failures.append(_Failure(entry, error))
+            self._give_up(entry, error)
 
     def _retry(self, entry: Entry, seconds: float, error: Exception | None, now: float, half: Half | None) -> None:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
@@ -563,7 +560,12 @@ class Worker:
             self._pool.timer.wake_by(now + seconds)
             self._may_be_early = True  # other calls that fail now may hold back new records
         else:
-            self._failures.append(_Failure(entry, cause=error))
+            self._give_up(entry, cause=error)
+
+    def _give_up(self, entry: Entry, error: Exception | None = None, cause: Exception | None = None) -> None:
+        """A record has no result: see `_Failure`."""
+        self._failures = [] if self._failures is None else self._failures
+        self._failures.append(_Failure(entry, error, cause))
 
     def _halves_of(self, call: Entry, reading: Reading | None = None) -> Sequence[Half | None]:
         """For each record, the half in which it is called again if it is not retried. None: it is not called again.
@@ -573,11 +575,9 @@ class Worker:
             reading: What it has raised. None: a deadline has ended it.
         """
         halves = self._pool.scheduler.grouping.halves(call)
-        return halves if halves[0] is None or self._may_split(reading) else (None,) * len(halves)
-
-    def _may_split(self, reading: Reading | None) -> bool:
-        """Whether a call for fewer records may succeed. After a timeout of this operator, it may take less time."""
-        return reading is None or self._pool.retries.is_timeout(reading.error) or may_help_to_split(reading)
+        if reading is None or self._pool.retries.is_timeout(reading.error):  # fewer records may take less time
+            return halves
+        return halves if may_help_to_split(reading) else (None,) * len(halves)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """One copy of the error for each record, because each gets its own notes."""
@@ -622,7 +622,7 @@ class Worker:
 
     def _cancel(self) -> None:
         if self._entry is not None:
-            self._failures.clear()
+            self._failures = None
             self._end(None, _End.CANCELLED)
 
     async def _rescue(self) -> bool:
@@ -633,7 +633,8 @@ class Worker:
         """
         call, failures = self._entry, self._failures
         assert call is not None
-        self._entry, self._failures = None, []
+        assert failures is not None
+        self._entry, self._failures = None, None
         self._pool.running.pop(call, None)
         self._pool.emitter.emit()  # other records of the call
         if not self._pool.scheduler.is_plain:
@@ -643,29 +644,27 @@ class Worker:
         finally:
             self._pool.ledger.end_call(trio.current_time())
 
-    async def _replace(self, failures: list[_Failure]) -> bool:
+    async def _replace(self, failures: Sequence[_Failure]) -> bool:
         if trio.current_effective_deadline() == -inf and any(each.error is not None for each in failures):
             self._end_while_stopping(failures)
             return False
         for each in failures:
             self._pool.invoker.end(each.entry, each.error)
-        while failures:
-            each = failures[0]
+        for number, each in enumerate(failures):
             try:
                 results = await self._pool.invoker.replace(each.entry, each.error, each.cause)
             except Exception as final:  # noqa: BLE001 - user code may raise anything
-                self._abandon(failures)
+                self._abandon(failures[number:])
                 self._pool.on_failure(final)
                 return False
             except BaseException:
-                self._abandon(failures)  # already counted as failed or timed out
+                self._abandon(failures[number:])  # already counted as failed or timed out
                 raise
-            del failures[0]
             self._pool.ledger.finish(each.entry, results, trio.current_time())
             self._pool.emitter.emit()
         return True
 
-    def _end_while_stopping(self, failures: list[_Failure]) -> None:
+    def _end_while_stopping(self, failures: Sequence[_Failure]) -> None:
         """Record failures for which there is no consumer any more, so that no exception is lost."""
         for each in failures:
             fatal = None
@@ -677,7 +676,7 @@ class Worker:
             if fatal is not None:
                 self._pool.on_failure(fatal)
 
-    def _abandon(self, failures: list[_Failure]) -> None:
+    def _abandon(self, failures: Sequence[_Failure]) -> None:
         for each in failures:
             self._pool.ledger.abandon(each.entry)
 
