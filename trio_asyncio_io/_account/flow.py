@@ -98,14 +98,14 @@ class Flow:
             reason: see `Totals`.
         lacks_records: Whether one of the last three is on, so the start of a call may end it.
         gate_wait: The waits of each record for gates.
-        consumer_seconds: The time in which outputs waited for the consumer.
+        consumer_seconds: The time in which outputs waited for the consumer, in seconds, as are the next sums.
         blocked_seconds: The time in which calls let no other task run.
-        input_end: When the input has ended; inf: it has not.
+        input_end: The instant at which the input has ended; inf: it has not.
         backoffs: sequence -> the end of the backoff of a record that waits for its retry.
         spent: sequence -> (seconds in backoffs, seconds in earlier attempts) of a retried record without a result.
-        rested_seconds: The backoffs of invocations that have ended, in seconds.
-        repeated_seconds: Their attempts that were retried, in seconds.
-        timed_out_seconds: The time of invocations that timed out, without backoffs, in seconds.
+        rested_seconds: The backoffs of invocations that have ended.
+        repeated_seconds: Their attempts that were retried.
+        timed_out_seconds: The time of invocations that timed out, without backoffs.
         handlers_seconds: The time that records held their slot after their last call, for `on_timeout` and `on_error`.
     """
 

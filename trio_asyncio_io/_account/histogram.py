@@ -30,8 +30,9 @@ class Histogram:
     histograms can be added and subtracted.
 
     Args:
-        counts: (bucket, count) of each bucket that is not empty, in ascending order. `json.dumps` writes it as a list
-            of lists, which is accepted here, too.
+        counts: (bucket, count) of each bucket that is not empty, in ascending order. The number of a bucket is that in
+            the upper 16 bits of its durations in seconds, as 64-bit floats. `json.dumps` writes it as a list of lists,
+            which is accepted here, too.
 
     Example:
         >>> histogram = Histogram.of([0.1] * 98 + [2.0, 3.0])

@@ -11,7 +11,8 @@ from .histogram import Durations, Histogram
 
 __all__ = ["FOLD", "LoadClass", "Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
 
-# All records are counted at first, and then one in nineteen, because that takes a twentieth of an element's time
+# All records count at first, so that short runs are exact. Then one in nineteen does, because counting takes a
+# twentieth of an element's time
 EXACT_RECORDS = 500
 STRIDE = 19  # a prime, because services and batches repeat after round numbers
 FOLD = 500  # durations in a list, at most

@@ -161,7 +161,7 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
 
 
-RISE = 1.25  # of the latency from a low to a high load
+RISE = 1.25  # of the latency from a low to a high load, as in `gates.AdaptiveCapacity`
 
 
 def throughput(totals: Totals) -> Iterator[str]:
@@ -370,7 +370,7 @@ def _response(low: LoadClass, high: LoadClass) -> str:
     )
 
 
-# By limit: totals -> the reason and the advice. "capacity" and "service" also need the loads
+# limit -> (totals -> (the reason, the advice)). "capacity" and "service" also need the loads
 EXPLANATIONS = {
     "cpu": _of_cpu,
     "consumer": _of_consumer,
@@ -404,14 +404,16 @@ ROUNDS = 2  # so many calls in each slot are enough, too
 
 MORE_CALLS = f"Judge a run in which at least {ENOUGH_CALLS} calls, and one in each slot, have ended."
 
-CPU_IS_BUSY = 0.9  # share of the time
+# Shares of the time. From 0.5 on, no other reason has a larger one
+CPU_IS_BUSY = 0.9
 CONSUMER_IS_LATE = 0.9
 LOOP_IS_BLOCKED = 0.9
 SLOTS_ARE_BUSY = 0.9
 GATE_IS_SHUT = 0.5
 GROUPS_ARE_FULL = 0.5  # share of the largest size
 WASTE = 0.5  # share of the time of calls
-SATURATION = 2.0  # such a rise of the latency means that the calls wait in the service
+# Of the latency, from a low to a high load: then a call waits in the service for half of its time or more
+SATURATION = 2.0
 
 
 @dataclass(frozen=True, slots=True)

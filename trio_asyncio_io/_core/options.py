@@ -44,6 +44,9 @@ class OptionsArguments(TypedDict, total=False):
 def default_buffer(running: int) -> int:
     """A hundred times the records that run at once, at least 1,000 and at most 100,000, but never below their number.
 
+    By Little's law, a call that takes a hundred times as long as the others then leaves all slots busy while the
+    results after it wait for it. The upper limit protects memory.
+
     Args:
         running: The capacity, times the size of a group.
     """

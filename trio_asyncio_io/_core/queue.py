@@ -36,7 +36,8 @@ class Entry:
         is_watermark: Whether the element is a watermark.
         sequence: The element's position in the input, counted from 0.
         attempts: The number of calls made for this element.
-        since: The start of its present state (waiting for a slot, running or completed), in seconds on Trio's clock.
+        since: When its present wait for a slot began, or its first attempt, or when it was completed, in seconds on
+            Trio's clock. The wait for its key does not count.
         samples: Those that count the durations of this record, or None.
         load: The number of running invocations when this one started, itself included, if `samples` is not None.
     """
@@ -98,7 +99,7 @@ class Order(ABC):
 
     @abstractmethod
     def append(self, entry: Entry) -> None:
-        """Append a record: a new entry of `entry_type`."""
+        """Append a record: a new entry of `entry_type`, whose `since` is the present time."""
 
     @abstractmethod
     def append_watermark(self, watermark: Watermark, sequence: int, since: float) -> Entry:

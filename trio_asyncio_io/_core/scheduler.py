@@ -95,7 +95,7 @@ class Deadlines:
         return min(first, self._retries[0]) if self._retries else first
 
     def expire(self, now: float) -> list[Any]:
-        """Remove the records whose deadlines have expired. Returns what works on them."""
+        """Remove the records whose deadlines have expired. Returns what works on them, in the order of their starts."""
 
         def has_expired(entry: Entry) -> bool:
             return entry.since + self.timeout <= now

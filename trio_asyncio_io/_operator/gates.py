@@ -185,6 +185,7 @@ class Gates:
         is_idle: Whether no call has to be checked.
         has_keys: Whether calls have gates of their keys.
         line: The line of all calls.
+        is_weighted: Whether a gate has weights.
         admissions: sequence -> the call that was admitted and has not ended. A call that started while all gates were
             idle has none.
     """

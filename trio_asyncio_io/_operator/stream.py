@@ -44,7 +44,8 @@ __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A function that takes this long on average without letting others run deserves a warning
+# Seconds. A function that takes this long on average without letting others run deserves a warning: at a latency of a
+# second, no more than a hundred calls can overlap
 BLOCKING_SECONDS = 0.01
 
 _log = logging.getLogger("trio_asyncio_io")

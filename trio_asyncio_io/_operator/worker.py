@@ -706,7 +706,7 @@ class Worker:
             self._pool.ledger.answer_from_cache(entry)
 
     def admit_extra(self) -> AbstractContextManager[object] | None:
-        """See `GatesOfCall`."""
+        """Start another call for the record, and return what it must run in; see `GatesOfCall`."""
         if self._entry is None or self._pool.gates is None:
             return None
         weights_in = partial(self._pool.gates.weights_of_extra, self._entry)
@@ -714,6 +714,6 @@ class Worker:
         return None if admission is None else self._pool.gates.around(admission)
 
     def lose(self, error: Exception | None) -> None:
-        """See `GatesOfCall`."""
+        """Report to the gates that another call has given the result; see `GatesOfCall`."""
         if self._entry is not None and self._pool.gates is not None:
             self._pool.gates.lose(self._entry, self._pool.ledger.began(self._entry), error)

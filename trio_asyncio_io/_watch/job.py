@@ -38,7 +38,7 @@ class TaskTimes:
         at_once: Those of them for which no earlier task of the job had left its place: the number that ran at once.
         began: When the first task began, since 1970; 0.0: there is none.
         ended: When the last task ended, since 1970.
-        arrived: The sum of the instants at which these first tasks began.
+        arrived: The sum of the instants at which these first tasks began, in seconds since 1970; for `whole`.
         seconds: The sum of the durations of the tasks.
         start: The part of it from the arrival of a task's first rows until it could accept them, such as to open the
             function. The wait for these rows is the time of their source.

@@ -44,7 +44,7 @@ ROUNDING: Final = 1e-9  # ten deposits of 0.1 are a little less than 1, and equa
 class hedged(Policy[P, R]):  # noqa: N801 - used like a function
     """A function that is called a second time if the first call is slow. The first result counts.
 
-    The function must be idempotent: for one element, it may be called several times at once. (Dean and Barroso, "The
+    The function must be idempotent: for one element, several calls may run simultaneously. (Dean and Barroso, "The
     Tail at Scale", 2013.)
 
     The second call starts `after` the first one, or immediately if the first one raises. It is not made

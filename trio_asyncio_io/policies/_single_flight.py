@@ -57,7 +57,11 @@ class SharedCall(Generic[R]):
         return self._ended.is_set()
 
     def start(self, name: str) -> None:
-        """Start the call's task."""
+        """Start the call's task.
+
+        Args:
+            name: Of the task.
+        """
         follow_creator(self._context)
         trio.lowlevel.spawn_system_task(self._run, name=name, context=self._context)
 

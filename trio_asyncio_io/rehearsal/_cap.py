@@ -49,7 +49,13 @@ Kind: TypeAlias = Literal["bucket", "sliding", "fixed", "called"]  # called: win
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cap:
-    """A limit: calls per second, and calls at once. The length of a window follows from both."""
+    """A limit. The length of a window, in seconds, is `burst / rate`.
+
+    Args:
+        rate: Calls per second, above 0.
+        burst: Calls at once, at least 1; inf: a bucket that is never empty.
+        kind: How the service counts.
+    """
 
     rate: float
     burst: float

@@ -25,8 +25,8 @@ from ._simulation import Run, gates_of, simulate
 
 __all__ = ["Forecast", "rehearse"]
 
-# The number of resamples. An interval reaches from the smallest to the largest of them. One more resample would lie
-# inside it in 28 of 30 cases, or in 18 of 20; the run does so less often, because the forecast has a random error, too
+# The number of resamples. An interval reaches from the smallest to the largest of them, so it holds one more resample
+# in 28 of 30 cases, or in 18 of 20. It holds the run less often, because the forecast has a random error, too
 RESAMPLES, EVENT_RESAMPLES = 29, 19
 # For a service with a known limit: the number of simulated runs, and half the width of the interval of 90 % for another
 # run, in standard deviations: Student's t with 4 degrees of freedom, times sqrt(1 + 1/5)

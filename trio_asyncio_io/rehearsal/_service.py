@@ -78,9 +78,9 @@ class Service:
         is_bounded: Whether the highest one is a limit, and not just more than the load can need.
         tail: The distribution of long latencies, or None: as observed.
         apart: How many calls are a slow kind of their own, or 0.
-        longest: The upper limit of a latency: beyond, the sample would have cut it.
-        hold: How long a call that hangs keeps its server, if it is not cut before: as long as the longest call.
-        slower: A factor of all latencies.
+        longest: The upper limit of a latency, in seconds: the sample would have cut a longer one.
+        hold: For how many seconds a call that hangs keeps its server, unless it is cut: those of the longest call.
+        slower: A factor of all latencies, above 0.
         unseen: (share, seconds) of calls that the sample has missed.
     """
 
