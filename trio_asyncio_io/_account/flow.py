@@ -77,7 +77,7 @@ class Record(Protocol):
 class Flow:
     """Where the time of one operator goes.
 
-    Written where a task waits anyway, so a record that nobody waits for costs nothing.
+    It is written where a task waits anyway, so a record that nobody waits for costs nothing.
 
     Args:
         capacity: The operator's limit.
@@ -182,10 +182,6 @@ class Flow:
         for stopwatch in (self.gate, self.retries, self.keyed, self.full, self.source):
             stopwatch.turn(stopwatch is reason, now)
         self.lacks_records = self.keyed.is_on or self.full.is_on or self.source.is_on
-
-    def wait_for_gate_of_key(self) -> None:
-        """A record starts to wait for a gate of its key."""
-        self.at_keys += 1
 
     def end_gate_wait(self, seconds: float) -> None:
         """A record has waited for a gate."""

@@ -202,7 +202,7 @@ def refusals(totals: Totals) -> Iterator[str]:
         yield f"Gates refused retries{why}."
 
 
-def _of_cpu(totals: Totals) -> tuple[str, str]:
+def _of_cpu(totals: Totals, _: Compared | None) -> tuple[str, str]:
     share = totals.share_of_run(totals.cpu)
     return (
         f"The thread of the event loop used the CPU, or waited for it, {share:.0%} of the time.",
@@ -210,14 +210,14 @@ def _of_cpu(totals: Totals) -> tuple[str, str]:
     )
 
 
-def _of_consumer(totals: Totals) -> tuple[str, str]:
+def _of_consumer(totals: Totals, _: Compared | None) -> tuple[str, str]:
     return (
         f"Outputs waited for the consumer {totals.share_of_run(totals.consumer):.0%} of the time.",
         "Make the code that receives the results faster, or receive in several tasks.",
     )
 
 
-def _of_gate(totals: Totals) -> tuple[str, str]:
+def _of_gate(totals: Totals, _: Compared | None) -> tuple[str, str]:
     if totals.refused > totals.records:
         reason = f"Gates refused {totals.refused:,} of {plural(totals.refused + totals.records, 'record')}."
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
@@ -254,7 +254,8 @@ def _of_capacity(totals: Totals, compared: Compared | None) -> tuple[str, str]:
     return reason, f"Set {double}: it gives 2 x the throughput if the latency still does not rise. {back}"
 
 
-def _of_service(totals: Totals, compared: Compared) -> tuple[str, str]:
+def _of_service(totals: Totals, compared: Compared | None) -> tuple[str, str]:
+    assert compared is not None
     low, high = compared
     # Not less than ran at the low load: only there the latency is known not to rise
     enough = max(low.running, round(totals.capacity * low.latency / high.latency))
@@ -265,7 +266,7 @@ def _of_service(totals: Totals, compared: Compared) -> tuple[str, str]:
     )
 
 
-def _of_blocking(totals: Totals) -> tuple[str, str]:
+def _of_blocking(totals: Totals, _: Compared | None) -> tuple[str, str]:
     reason = (
         f"The function let nothing else run {totals.share_of_supply(totals.blocked):.0%} of the time, "
         f"{duration(totals.blocked / totals.calls)} in each call. The thread of the loop used the CPU "
@@ -274,7 +275,7 @@ def _of_blocking(totals: Totals) -> tuple[str, str]:
     return reason, "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one."
 
 
-def _of_timeouts(totals: Totals) -> tuple[str, str]:
+def _of_timeouts(totals: Totals, _: Compared | None) -> tuple[str, str]:
     share = totals.share_of_calls(totals.timed_out_seconds)
     return (
         f"{_slots(totals)} Calls that timed out took {share:.0%} of that time.",
@@ -282,7 +283,7 @@ def _of_timeouts(totals: Totals) -> tuple[str, str]:
     )
 
 
-def _of_retries(totals: Totals) -> tuple[str, str]:
+def _of_retries(totals: Totals, _: Compared | None) -> tuple[str, str]:
     cause = "Find out why the attempts fail."
     fewer = "A gate such as AdaptiveRate or CircuitBreaker makes fewer calls while the service refuses them."
     at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
@@ -308,7 +309,7 @@ def _retries(totals: Totals) -> str:
     return f"{totals.retried:,} {'retry' if totals.retried == 1 else 'retries'}"
 
 
-def _of_key(totals: Totals) -> tuple[str, str]:
+def _of_key(totals: Totals, _: Compared | None) -> tuple[str, str]:
     reason = (
         f"Slots were free {totals.share_of_supply(totals.keyed):.0%} of the time, while records waited for "
         "earlier ones with the same key."
@@ -317,7 +318,7 @@ def _of_key(totals: Totals) -> tuple[str, str]:
     return reason, f"{faster} More capacity changes nothing."
 
 
-def _of_buffer(totals: Totals) -> tuple[str, str]:
+def _of_buffer(totals: Totals, _: Compared | None) -> tuple[str, str]:
     records = totals.capacity * max(totals.group, 1)  # in calls that use all slots
     if totals.buffer < records and not _has_stragglers(totals):
         calls = plural(max(1, round(totals.buffer / totals.size)), "call")
@@ -337,7 +338,7 @@ def _has_stragglers(totals: Totals) -> bool:
     return 10 * totals.head_wait_seconds > totals.buffer * totals.supply
 
 
-def _of_source(totals: Totals) -> tuple[str, str]:
+def _of_source(totals: Totals, _: Compared | None) -> tuple[str, str]:
     source = totals.share_of_supply(totals.source)
     if totals.started_at_once and source <= totals.slot_wait_share:
         count = plural(round(totals.first_calls) + totals.running, "call")
@@ -370,8 +371,10 @@ def _response(low: LoadClass, high: LoadClass) -> str:
     )
 
 
-# limit -> (totals -> (the reason, the advice)). "capacity" and "service" also need the loads
+# limit -> (the totals, the loads -> the reason, the advice)
 EXPLANATIONS = {
+    "capacity": _of_capacity,
+    "service": _of_service,
     "cpu": _of_cpu,
     "consumer": _of_consumer,
     "gate": _of_gate,
@@ -450,13 +453,7 @@ def judge(totals: Totals, loads: Iterable[LoadClass] = ()) -> Verdict:
     limit = _limit_of(totals, compared)
     if limit == "unknown":
         return Verdict(limit, MORE_CALLS, (*throughput(totals), _of_few(totals)))
-    if limit == "capacity":
-        reason, advice = _of_capacity(totals, compared)
-    elif limit == "service":
-        assert compared is not None
-        reason, advice = _of_service(totals, compared)
-    else:
-        reason, advice = EXPLANATIONS[limit](totals)
+    reason, advice = EXPLANATIONS[limit](totals, compared)
     return Verdict(limit, advice, (*throughput(totals), reason))
 
 

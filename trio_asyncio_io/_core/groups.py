@@ -79,7 +79,7 @@ class Pool:
     """Records that may share a call.
 
     Attributes:
-        kind: What they have in common.
+        key: The properties that they have in common.
         size: The largest number of them that a call has.
         wait: Seconds for which the first of them waits for others.
         opened: Since when the first of them has waited.
@@ -87,7 +87,7 @@ class Pool:
         records: A heap of (rank, since when it has waited for its group, record).
     """
 
-    kind: GroupKey
+    key: GroupKey
     size: int
     wait: float
     opened: float = inf
@@ -145,10 +145,10 @@ class Grouping:
 
     def add(self, entry: Entry, since: float, line: GateLine, half: Half | None = None) -> None:
         """A record waits for its group since then."""
-        kind = GroupKey(entry.attempts > 0, line, half)
-        pool = self._pools.get(kind)
+        key = GroupKey(entry.attempts > 0, line, half)
+        pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[kind] = Pool(kind, self.size, 0.0 if kind.is_retry else self.wait)
+            pool = self._pools[key] = Pool(key, self.size, 0.0 if key.is_retry else self.wait)
             line.running += 1  # the gates stay in use
         rank = rank_of(entry)
         is_first = not pool.records or rank < pool.rank
@@ -199,7 +199,7 @@ class Grouping:
         heap = self._complete if may_grow else self._all
         while heap:
             rank, _, pool = heap[0]
-            is_retry, line, _ = pool.kind
+            is_retry, line, _ = pool.key
             if not pool.records or pool.rank != rank or (may_grow and not pool.is_complete):
                 heappop(heap)
             elif (only_retries and not is_retry) or pool.is_behind(common):
@@ -229,9 +229,9 @@ class Grouping:
             if pool.is_complete:
                 heappush(self._complete, (pool.rank, next(self._numbers), pool))
         else:
-            del self._pools[pool.kind]
-            pool.kind.line.running -= 1
-        return Group([entry for _, _, entry in taken], pool.kind.half), waits
+            del self._pools[pool.key]
+            pool.key.line.running -= 1
+        return Group([entry for _, _, entry in taken], pool.key.half), waits
 
     def halves(self, call: Entry) -> Sequence[Half | None]:
         """For each record of a call that has failed, the half in which it is called again. None: it is not."""

@@ -517,16 +517,14 @@ class Retries:
         Raises:
             Exception: The predicate, the backoff or `retry_after` of the strategy raised, or returned no seconds.
         """
-        is_own_timeout = self.is_timeout(error)
         self._was_denied = False
         self._deposit(entry)
         attempt = entry.attempts - splits
         if attempt > self._max_retries or self._is_final(error):
             return None
-        if reading is None or not self._retries_transient:
-            is_retried = is_own_timeout or self._retries_exception(error)
-        else:
-            is_retried = is_own_timeout or reading.is_transient
+        is_retried = self.is_timeout(error) or (
+            self._retries_exception(error) if reading is None or not self._retries_transient else reading.is_transient
+        )
         if not is_retried or not self._may_retry(error):
             return None
         draw = self.draw() if draw is None else draw

@@ -421,7 +421,7 @@ class Scheduler:
     def _form(self, pool: Pool, now: float) -> WaitingCall:
         group, waits = self.grouping.take(pool, now, self._ledger.flow.input_end)
         self._ledger.end_group_wait(group, waits, now)
-        waiting = WaitingCall(group, now, line=pool.kind.line)
+        waiting = WaitingCall(group, now, line=pool.key.line)
         for entry in group.records:
             self.waiting.pop(entry.sequence, None)
         if group.attempts:

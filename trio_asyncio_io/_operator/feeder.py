@@ -17,9 +17,9 @@ from .tasks import InterruptibleAsyncIterator, Pace, Wakeup
 
 __all__ = ["Feeder"]
 
-# Elements between two checkpoints, of sources that never suspend: while no call is suspended, and otherwise at least
-ELEMENTS_PER_PASS = 1_000
-FEW_ELEMENTS = 50
+# Elements between two checkpoints, of sources that never suspend
+ELEMENTS_PER_PASS = 1_000  # while no call runs
+FEW_ELEMENTS = 50  # at least, while calls run
 
 
 @dataclass(eq=False)

@@ -14,6 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import isawaitable
 from math import inf
@@ -341,6 +342,7 @@ CLOSE_SECONDS = 30.0
 _log = logging.getLogger("trio_asyncio_io")
 
 
+@dataclass(eq=False)
 class Instance:
     """A resource from its opening to its closing, both in one task, because it may contain a nursery or a cancel scope.
 
@@ -362,23 +364,22 @@ class Instance:
         ended: Set when it is closed, or has failed.
     """
 
-    def __init__(
-        self, name: str, make: Callable[[], Any], open_timeout: float, on_end: Callable[[Instance], None]
-    ) -> None:
-        self._name = name
-        self._make = make
-        self._open_timeout = open_timeout
-        self._on_end = on_end
+    name: str
+    make: Callable[[], Any]
+    open_timeout: float
+    on_end: Callable[[Instance], None]
+    value: Any = field(default=None, init=False)
+    is_open: bool = field(default=False, init=False)
+    is_awaited: bool = field(default=True, init=False)
+    error: BaseException | None = field(default=None, init=False)
+    ready: trio.Event = field(default_factory=trio.Event, init=False)
+    ended: trio.Event = field(default_factory=trio.Event, init=False)
+
+    def __post_init__(self) -> None:
         self._opening = trio.CancelScope()
         self._in_use = trio.CancelScope()
         self._is_abandoned = False
-        self.is_awaited = True
-        self.value: Any = None
-        self.is_open = False
-        self.error: BaseException | None = None
-        self.ready = trio.Event()
-        self.ended = trio.Event()
-        trio.lowlevel.spawn_system_task(self._run, name=f"trio_asyncio_io shared {name}")
+        trio.lowlevel.spawn_system_task(self._run, name=f"trio_asyncio_io shared {self.name}")
 
     @property
     def is_ending(self) -> bool:
@@ -409,16 +410,16 @@ class Instance:
         except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
             self.error = error
             if not self.is_awaited:
-                _log.exception("the shared resource %r failed, or could not be closed", self._name)
+                _log.exception("the shared resource %r failed, or could not be closed", self.name)
         finally:
             self.is_open = False
             self.ready.set()
             self.ended.set()
-            self._on_end(self)
+            self.on_end(self)
 
     async def _own(self, closing: trio.CancelScope) -> None:
-        self._opening.deadline = trio.current_time() + self._open_timeout
-        async with opened(self._name, self._make()) as self.value:
+        self._opening.deadline = trio.current_time() + self.open_timeout
+        async with opened(self.name, self.make()) as self.value:
             self._opening.deadline = inf
             self.is_awaited = False
             self.is_open = True
@@ -432,10 +433,10 @@ class Instance:
 
     def _check(self, closing: trio.CancelScope) -> None:
         if closing.cancelled_caught:
-            raise trio.TooSlowError(f"the shared resource {self._name!r} was not closed within {CLOSE_SECONDS:g} s")
+            raise trio.TooSlowError(f"the shared resource {self.name!r} was not closed within {CLOSE_SECONDS:g} s")
         if self._opening.cancelled_caught and not self._is_abandoned:
             raise TimeoutError(
-                f"the shared resource {self._name!r} did not open within open_timeout={self._open_timeout:g} s. Check "
+                f"the shared resource {self.name!r} did not open within open_timeout={self.open_timeout:g} s. Check "
                 "that the server to which it connects can be reached, or raise open_timeout"
             )
 

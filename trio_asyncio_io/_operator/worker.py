@@ -232,8 +232,8 @@ class Worker:
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
         self._may_be_early = False  # other calls that end now must report before this worker assigns
-        self._must_pause = False
-        self._paused_until = -inf
+        self._must_pause = False  # so it runs a checkpoint before
+        self._paused_until = -inf  # until then, another such checkpoint would cost too much
         self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
 
     @enable_ki_protection

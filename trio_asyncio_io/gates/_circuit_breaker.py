@@ -36,7 +36,8 @@ class CircuitBreaker(ConfiguredGate):
     back all calls: records keep their place, and no deadline runs. After `open_for` seconds, +- 20 %, one call probes
     the service. If it is answered, `trickle` calls at once are allowed for `open_for` seconds, and then all. If not, or
     if at least `share` of that trickle is overload, the circuit is open for twice as long, up to `max_open`. So at full
-    speed the operator is back about 8 s after the service, for one call per 5 s. Idle as long as no call was overload. (Nygard, "Release It!", 2007, has the pattern.)
+    speed the operator is back about 8 s after the service, for one call per 5 s. Idle as long as no call was overload.
+    The pattern is Nygard's ("Release It!", 2007).
 
     Calls that fail when the circuit opens have used up an attempt, so give the operator a retry strategy.
 
