@@ -293,7 +293,7 @@ def _check_distinct(gates: Sequence[Gate]) -> None:
 
 
 class Copies(dict[Hashable, Gate]):
-    """The copies of one gate, by key.
+    """The copies of one gate, by key, and what is known of them. They outlive the operators: a policy opens them often.
 
     Args:
         gate: Is copied for each key that is missing. The gate of the key None, for all calls, is this one itself.
