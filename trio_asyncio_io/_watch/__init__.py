@@ -7,7 +7,7 @@
 #     page  timeline       a report as a page; a trace as a drawing
 #     charts  events       the charts of a page; the records of a run as trace events, and many traces as one
 #     recorder  files      an observer that follows records through their slots; reports and traces on disk
-#     run  steps  svg      the numbers of a run; the steps of one record; elements of a drawing
+#     run  steps  svg      the numbers of a run; the steps of one record; the colors and elements of all drawings
 #     job                  the time of the tasks of a Spark query, which its page shows
 
 from __future__ import annotations
