@@ -215,7 +215,7 @@ class GateLine:
 
     def holds(self, weights: Weights, now: float, waiting: WaitingCall | None = None) -> bool:
         """Whether a call has to wait in this line. The arguments, and the errors, are those of `line_for`."""
-        if not self.is_next(waiting):
+        if self.heap and not self.is_next(waiting):
             return True
         if self.failure is not None:
             failure, self.failure = self.failure, None

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 import trio
@@ -42,6 +43,8 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
     def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None, **options: Any) -> None:
         self.function = function
         self._inner = as_function(function)
+        # An awaitable of a call of the inner function. A policy inside opens the user's function to interrupts itself
+        self._call = self._inner.invoke if isinstance(self._inner, Policy) else partial(awaited, self._inner.invoke)
         if callable(timeout := getattr(self._inner, "timeout", None)):
             self.timeout = timeout  # the operator checks whether it exists
         self._users = OpenCount()
@@ -99,10 +102,6 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
             name = type(self).__name__
             raise TypeError(f"{name} needs a hashable key, got {describe(key)}: give {name} key=") from None
         return distinct_key(key)
-
-    def _call(self, *arguments: Any) -> Any:
-        """The awaitable of a call of the inner function."""
-        return awaited(self._inner.invoke, *arguments)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({describe(self.function)})"
