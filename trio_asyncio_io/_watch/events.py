@@ -236,51 +236,35 @@ class _Events:
     def _complete(
         self, category: str, name: str, slot: int, *, start: float, end: float | None, arguments: Event
     ) -> Event:
-        begin, stop = self._microseconds(start), self._microseconds(self._last if end is None else end)
-        return {
-            "ph": "X",
-            "cat": category,
-            "name": name,
-            "pid": 1,
-            "tid": slot,
-            "ts": begin,
-            "dur": stop - begin,
-            "args": arguments if end is not None else {**arguments, "unfinished": True},
-        }
+        begin, stop = self._microseconds(start), self._microseconds(end)
+        arguments = arguments if end is not None else {**arguments, "unfinished": True}
+        return _event("X", category, name, slot, begin, dur=stop - begin, args=arguments)
 
     def _wait(self, kind: str, label: str, sequence: int, start: float, end: float | None) -> Iterator[Event]:
-        begin, stop = self._microseconds(start), self._microseconds(self._last if end is None else end)
+        number = {"local": hex(sequence)}
         arguments: dict[str, Any] = {"sequence": sequence, "label": label}
         if end is None:
             arguments["unfinished"] = True
-        common = {"cat": kind, "name": kind, "id2": {"local": hex(sequence)}, "pid": 1, "tid": 0}
-        yield {"ph": "b", **common, "ts": begin, "args": arguments}
-        yield {"ph": "e", **common, "ts": stop, "args": {}}
+        yield _event("b", kind, kind, 0, self._microseconds(start), id2=number, args=arguments)
+        yield _event("e", kind, kind, 0, self._microseconds(end), id2=number, args={})
 
     def _instant(self, name: str, thread: int, at: float | None, scope: str, arguments: Event) -> Event:
-        return {
-            "ph": "i",
-            "cat": "cancelled" if scope == "t" else WATERMARK,
-            "name": name,
-            "pid": 1,
-            "tid": thread,
-            "ts": self._microseconds(self._last if at is None else at),
-            "s": scope,
-            "args": arguments,
-        }
+        category = "cancelled" if scope == "t" else WATERMARK
+        return _event("i", category, name, thread, self._microseconds(at), s=scope, args=arguments)
 
-    def _microseconds(self, instant: float) -> int:
-        return round((instant - self._zero) * 1e6)
+    def _microseconds(self, instant: float | None) -> int:
+        """Since the start of the run. None: until the latest step."""
+        return round(((self._last if instant is None else instant) - self._zero) * 1e6)
+
+
+def _event(phase: str, category: str, name: str, thread: int, at: int, **more: Any) -> Event:
+    return {"ph": phase, "cat": category, "name": name, "pid": 1, "tid": thread, "ts": at, **more}
 
 
 def _about(part: _Part) -> Event:
     steps = part.steps
-    return {
-        "sequence": steps.sequence,
-        "outcome": part.outcome,
-        "attempts": steps.attempts,
-        "outputs": steps.outputs,
-    }
+    counts = {"attempts": steps.attempts, "outputs": steps.outputs}
+    return {"sequence": steps.sequence, "outcome": part.outcome, **counts}
 
 
 def _arguments(sequence: int, span: Span) -> Event:
