@@ -135,7 +135,6 @@ class ServiceError(Exception):
         ConnectionResetError,
         lambda: RefusedError("no more calls"),
         lambda: ExceptionGroup("several", [ValueError(), RefusedError("no more calls")]),
-        lambda: RuntimeError("no running event loop"),
     ],
 )
 async def test_an_error_of_the_service_is_not_split(error: Callable[[], Exception], autojump_clock: MockClock) -> None:
