@@ -1,9 +1,8 @@
 """The pure core in every interleaving: ledger, order, scheduler and groups, without Trio and without tasks.
 
 `Core` does what the operator's tasks do, one step at a time, and lists the steps that are possible now. `explore_core`
-takes all of them, breadth first. A core cannot be copied cheaply, but it is fast, so it is made again by replaying its
-steps. Paths meet where all fields are equal: see `Walk`. So the number of states is finite, and the shortest trace of a
-violation is the first one that is found.
+takes all of them, breadth first, so the first trace of a violation is the shortest. A core cannot be copied cheaply,
+but it is fast: it is made again by replaying its steps. Paths meet where the fingerprints are equal.
 
 Beside the shell (`world.py`), this reaches more: three and four records with all steps in all orders, a gate that opens
 and closes at any moment, and a stop and a restore between any two steps.
@@ -12,19 +11,19 @@ and closes at any moment, and a stop and a restore between any two steps.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import repeat
 from math import inf
 from typing import Any
 
-from tests.explored.loom import Exploration, Violation, Walk
-from tests.explored.surroundings import Outputs, Surroundings, key_of, name_of, named
-from tests.explored.world import IGNORED
+from tests.explored.environment import BACKOFF, BaseSetting, Bit, Outputs, key_of, name_of, named
+from tests.explored.fingerprint import Fingerprint
+from tests.explored.loom import Exploration, Violation
 from trio_asyncio_io import Snapshot
 from trio_asyncio_io._core.admission import GateLine, SharedGate
-from trio_asyncio_io._core.gate import CANCELLED, OK, Gate, RefusedError
+from trio_asyncio_io._core.gate import CANCELLED, OK, RefusedError
 from trio_asyncio_io._core.groups import Grouping, half_of
 from trio_asyncio_io._core.observation import ledger_for
 from trio_asyncio_io._core.options import Options
@@ -32,12 +31,11 @@ from trio_asyncio_io._core.scheduler import Scheduler
 
 __all__ = ["Core", "CoreSetting", "explore_core"]
 
-BACKOFF = 1.0
-Step = tuple[Any, ...]
+Step = tuple[Any, ...]  # the name of a method of `Core`, and its arguments
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoreSetting(Surroundings):
+class CoreSetting(BaseSetting):
     """What is in a core, and what is free in it.
 
     Attributes:
@@ -105,28 +103,29 @@ class Core:
         self._began: dict[int, float] = {}
         self._due: dict[int, float] = {}  # by value, of the records that wait for their retry
 
-    # What may happen
+    # The steps that are possible
 
     def steps(self) -> list[Step]:
-        """The steps that are possible now, those of time last."""
-        ledger = self._ledger
-        if self.setting.is_urgent and ledger.order.has_completed():
-            return [("poll",)]
-        found = [*self._inputs(), *self._starts(), *self._ends()]
-        found += [("poll",)] * ledger.order.has_completed()
-        found += [("receive",)] * bool(ledger.leaving)
-        found += [("receive dead letter",)] * bool(self._unread)
-        return [*found, *self._interventions()]
+        """The steps that are possible now."""
+        has_completed = self._ledger.order.has_completed()
+        if self.setting.is_urgent and has_completed:
+            return [("emit",)]
+        found = [*self._inputs(), *self._starts(), *self._ends(), *self._interventions()]
+        found += [("emit",)] * has_completed
+        found += [("receive",)] * bool(self._ledger.leaving)
+        found += [("receive_dead_letter",)] * bool(self._unread)
+        found += [("tick",)] * self._may_tick()
+        return found
 
     def _inputs(self) -> list[Step]:
         if self._ledger.backlog:
-            return [("accept held",)]
+            return [("accept_held",)]
         if self._taken < len(self._source):
             return [("accept",)]
-        return [] if self._ledger.input_ended else [("end input",)]
+        return [] if self._ledger.input_ended else [("end_input",)]
 
     def _starts(self) -> list[Step]:
-        """As of the workers: they take what has its slot before they ask what else may start."""
+        """As the workers do: they take what has its slot before the scheduler assigns other slots."""
         if self.scheduler.starts:
             return [("take",)]
         if self._ledger.counters.running == self.setting.capacity:
@@ -138,125 +137,163 @@ class Core:
     def _ends(self) -> list[Step]:
         found: list[Step] = []
         for call in self._running:
-            due, name = call.since + self.setting.timeout, (call.sequence,)
+            due = call.since + self.setting.timeout
             if self._now <= due:  # at its deadline, it may do both
-                found.append(("returns", *name))
+                found.append(("end", call.sequence, "returns"))
             if self._now < due and (self.setting.fails or call.attempts <= self.setting.retries):
-                found.append(("raises", *name))
+                found.append(("end", call.sequence, "raises"))
             if self._now >= due:
-                found.append(("expires", *name))
+                found.append(("end", call.sequence, "expires"))
         return found
 
     def _interventions(self) -> list[Step]:
         found: list[Step] = []
         for key, gate in () if self._gates is None else self._gates.by_key():
-            found += [("close", key)] * (gate.is_open and self._closings > 0)
-            found += [("open", key)] * (not gate.is_open)
-            found += [("refuse", key)] * (self._may_refuse and not gate.refuses)
-            found += [("admit again", key)] * gate.refuses
-        found += [("stop",)] * (self._stops > 0)
-        found += [("restore",)] * (self._restores > 0)
-        is_late = any(self._now >= call.since + self.setting.timeout for call in self._running)
-        if self._next_instant() < inf and not is_late and not (self.setting.is_urgent and self._has_urgent()):
-            found.append(("tick",))
-        return found
+            found += [("change_gate", key, "closes")] * (gate.is_open and self._closings > 0)
+            found += [("change_gate", key, "opens")] * (not gate.is_open)
+            found += [("change_gate", key, "refuses calls")] * (self._may_refuse and not gate.refuses)
+            found += [("change_gate", key, "admits calls again")] * gate.refuses
+        return [*found, *[("stop",)] * (self._stops > 0), *[("restore",)] * (self._restores > 0)]
 
-    def _has_urgent(self) -> bool:
+    def _may_tick(self) -> bool:
+        is_late = any(self._now >= call.since + self.setting.timeout for call in self._running)
+        return self._next_instant() < inf and not is_late and not (self.setting.is_urgent and self._is_busy())
+
+    def _is_busy(self) -> bool:
         """Whether something happens at this instant, whatever the calls and the consumer do."""
-        ledger, has_slot = self._ledger, self._ledger.counters.running < self.setting.capacity
+        ledger, is_left = self._ledger, self._taken < len(self._source)
         return (
-            ((bool(ledger.backlog) or self._taken < len(self._source)) and ledger.has_room())
-            or (self._taken == len(self._source) and not ledger.input_ended)
+            ((bool(ledger.backlog) or is_left) and ledger.has_room())
+            or not (is_left or ledger.input_ended)
             or len(self.scheduler.starts) > 0
-            or (has_slot and bool(self._startable()))
+            or (ledger.counters.running < self.setting.capacity and bool(self._startable()))
         )
 
     def _next_instant(self) -> float:
         instants = [call.since + self.setting.timeout for call in self._running] + list(self._due.values())
         return min((at for at in instants if at > self._now), default=inf)
 
-    # What happens
+    # The steps. The docstring of a method is its sentence in a trace
 
     def do(self, step: Step) -> bool:
         """Take a step. Returns whether it has an effect that a task would see."""
         name, *arguments = step
-        has_effect = getattr(self, f"_{name.replace(' ', '_')}")(*arguments)
+        has_effect = getattr(self, name)(*arguments)
         self._check()
         return has_effect is not False
 
-    def _accept(self) -> bool:
+    def accept(self) -> bool:
+        """The next element is accepted"""
         is_accepted = self._ledger.accept(self._source[self._taken], self._now) is not None
         self._taken += is_accepted
         return is_accepted
 
-    def _accept_held(self) -> bool:
+    def accept_held(self) -> bool:
+        """The element that the feeder holds is accepted"""
         return self._ledger.accept_held(self._now) is not None
 
-    def _end_input(self) -> None:
+    def end_input(self) -> None:
+        """The input ends"""
         self._ledger.end_input(self._now)
 
-    def _start(self) -> None:
-        self._call(self._ledger.start(self._now))
+    def start(self) -> None:
+        """A worker starts the next job"""
+        self._begin_call(self._ledger.start(self._now))
 
-    def _receive(self) -> None:
-        name = name_of(self._ledger.receive())
-        if name[0] != "watermark" and name[0] not in self._done:
-            raise Violation(f"{named(name)} is received, and its call has not returned")
-        self._outputs.receive(name)
-
-    def _poll(self) -> None:
-        polled = self._ledger.poll(self._now, self._ledger.bound)
-        self._unread += [each for each in polled if not each.results and self._ledger.dead_letter_of(each)]
-
-    def _tick(self) -> None:
-        self._now = self._next_instant()
-        if not self.scheduler.is_plain:
-            self.scheduler.advance(self._now)
-
-    def _restore(self) -> None:
-        self._restores -= 1
-        self._begin(self._ledger.snapshot())
-
-    def _set_gate(self, field: str, key: Any, *, value: bool) -> None:
-        """A gate opens or closes, refuses calls or admits them again."""
-        assert self._gates is not None
-        setattr(dict(self._gates.by_key())[key], field, value)
-        self.scheduler.change(self._gates.of_keys.get(key, self._gates.line))
-
-    def _close(self, key: Any) -> None:
-        self._closings -= 1
-        self._set_gate("is_open", key, value=False)
-
-    def _open(self, key: Any) -> None:
-        self._set_gate("is_open", key, value=True)
-
-    def _refuse(self, key: Any) -> None:
-        self._may_refuse = False
-        self._set_gate("refuses", key, value=True)
-
-    def _admit_again(self, key: Any) -> None:
-        self._set_gate("refuses", key, value=False)
-
-    def _assign(self) -> bool:
+    def assign(self) -> bool:
+        """The scheduler assigns free slots"""
         self.scheduler.assign(self._now)
-        if self.scheduler.starts:
-            return True
-        left = self._startable()
-        if left:
-            raise Violation(f"a slot is free, and {left} could start")
-        return False
+        startable = self._startable()
+        if startable and not self.scheduler.starts:
+            raise Violation(f"a slot is free, and {startable} could start")
+        return len(self.scheduler.starts) > 0
 
-    def _take(self) -> None:
+    def take(self) -> None:
+        """A worker takes a call"""
         call, _, refusal = self.scheduler.take(self._now)
         if refusal is None:
-            self._call(call)
+            self._begin_call(call)
             return
         for entry in call.records:
             self._ledger.fail(entry, refusal, self._now)
             self._give_up(entry, refusal)
         self._ledger.end_call(self._now)
 
-    def _call(self, call: Any) -> None:
+    def end(self, sequence: int, how: str) -> None:
+        """The call of {} {}"""
+        ledger, now = self._ledger, self._now
+        call = next(call for call in self._running if call.sequence == sequence)
+        self._end_call(call, OK)
+        for entry, half in zip(call.records, self.scheduler.grouping.halves(call), strict=True):
+            if how == "returns":
+                self._done.add(entry.value)
+                ledger.complete(entry, tuple(self.setting.results(entry.value)), now)
+            elif how == "expires" and entry.since + self.setting.timeout <= now:
+                self._time_out(entry)
+            else:
+                self._fail(entry, OSError(entry.value), half_of(call), half)
+        ledger.end_call(now)
+
+    def emit(self) -> None:
+        """What may be emitted leaves"""
+        polled = self._ledger.poll(self._now, self._ledger.bound)
+        self._unread += [each for each in polled if not each.results and self._ledger.dead_letter_of(each)]
+
+    def receive(self) -> None:
+        """The consumer receives"""
+        name = name_of(self._ledger.receive())
+        if name[0] != "watermark" and name[0] not in self._done:
+            raise Violation(f"{named(name)} is received, and its call has not returned")
+        self._outputs.receive(name)
+
+    def receive_dead_letter(self) -> None:
+        """A dead letter is received"""
+        entry = self._unread.popleft()
+        if entry.value in self._dead:
+            raise Violation(f"the dead letter of {entry.value} is received twice")
+        self._dead.append(entry.value)
+        self._ledger.receive_dead_letter(entry)
+
+    def tick(self) -> None:
+        """The clock goes to the next instant"""
+        self._now = self._next_instant()
+        if not self.scheduler.is_plain:
+            self.scheduler.advance(self._now)
+
+    def change_gate(self, key: Any, how: str) -> None:
+        """The gate of {} {}"""
+        assert self._gates is not None
+        gate = dict(self._gates.by_key())[key]
+        if how in {"closes", "opens"}:
+            gate.is_open = how == "opens"
+            self._closings -= how == "closes"
+        else:
+            gate.refuses = how == "refuses calls"
+            self._may_refuse &= not gate.refuses
+        self.scheduler.change(self._gates.of_keys.get(key, self._gates.line))
+
+    def restore(self) -> None:
+        """A snapshot is taken and restored"""
+        self._restores -= 1
+        self._begin(self._ledger.snapshot())
+
+    def stop(self) -> None:
+        """The block ends, and the operator is restored"""
+        ledger = self._ledger
+        self._stops -= 1
+        ledger.stop_starting()
+        for call in list(self._running):
+            self._end_call(call, CANCELLED)
+            for entry in call.records:
+                ledger.cancel(entry, self._now)
+            ledger.end_call(self._now)
+        self.scheduler.close(self._now)
+        self._check_left("after a stop")
+        self._begin(ledger.snapshot())
+
+    # What a worker does with a call
+
+    def _begin_call(self, call: Any) -> None:
         ledger, now = self._ledger, self._now
         if len(self._running) >= self.setting.capacity:
             raise Violation("more calls than the capacity")
@@ -281,35 +318,10 @@ class Core:
         if self._gates is not None:
             self._gates.end(call, outcome, self._now)
         for entry in call.records:
-            ran = self._ran[entry.sequence] = (
-                self._ran.get(entry.sequence, 0.0) + self._now - self._began.pop(entry.sequence)
-            )
+            seconds = self._now - self._began.pop(entry.sequence)
+            ran = self._ran[entry.sequence] = self._ran.get(entry.sequence, 0.0) + seconds
             if ran > self.setting.timeout:
                 raise Violation(f"{entry.value} has run for {ran:g} s of {self.setting.timeout:g} s")
-
-    def _returns(self, sequence: int) -> None:
-        self._end(sequence, "returns")
-
-    def _raises(self, sequence: int) -> None:
-        self._end(sequence, "raises")
-
-    def _expires(self, sequence: int) -> None:
-        self._end(sequence, "expires")
-
-    def _end(self, sequence: int, how: str) -> None:
-        ledger, now = self._ledger, self._now
-        call = next(call for call in self._running if call.sequence == sequence)
-        self._end_call(call, OK)
-        for entry, half in zip(call.records, self.scheduler.grouping.halves(call), strict=True):
-            if how == "returns":
-                number = 1 if self.setting.flatten is None else self.setting.flatten[entry.value]
-                self._done.add(entry.value)
-                ledger.complete(entry, tuple((entry.value, part) for part in range(number)), now)
-            elif how == "expires" and entry.since + self.setting.timeout <= now:
-                self._time_out(entry)
-            else:
-                self._fail(entry, OSError(entry.value), half_of(call), half)
-        ledger.end_call(now)
 
     def _fail(self, entry: Any, error: Exception, part: Any, half: Any) -> None:
         if entry.attempts <= self.setting.retries:
@@ -335,23 +347,7 @@ class Core:
             self._ledger.dead_letter(entry, error, self._now)
         self._ledger.finish(entry, (), self._now)
 
-    def _stop(self) -> None:
-        ledger = self._ledger
-        self._stops -= 1
-        ledger.stop_starting()
-        for call in list(self._running):
-            self._end_call(call, CANCELLED)
-            for entry in call.records:
-                ledger.cancel(entry, self._now)
-            ledger.end_call(self._now)
-        self.scheduler.close(self._now)
-        if ledger.counters.running or ledger.counters.at_gate:
-            raise Violation(f"after a stop, {ledger.counters.running} run, and {ledger.counters.at_gate} are at gates")
-        if self._gates is not None and self._gates.has_calls():
-            raise Violation("a call is still admitted after a stop")
-        self._begin(ledger.snapshot())
-
-    # What is promised
+    # The invariants
 
     def _check(self) -> None:
         ledger = self._ledger
@@ -362,83 +358,68 @@ class Core:
 
     def _startable(self) -> list[int]:
         """The records that could start in a free slot."""
-        setting, found, keys = self.setting, [], set()
-        waiting = [entry for entry in self._ledger.order.entries() if not entry.is_done]
-        taken = [entry for call, *_ in self.scheduler.starts for entry in call.records]
-        running = [*taken, *(entry for call in self._running for entry in call.records)]
-        raised = len(self._due) >= setting.capacity * (setting.group or 1) and setting.gate != "per key"
-        for entry in waiting:
-            key = key_of(entry.value)
-            is_first = setting.mode != "keyed" or key not in keys
-            keys.add(key)
-            if entry in running or not is_first or (self._gates is not None and not self._gates.admits(key)):
-                continue
-            if self._due.get(entry.value, inf if raised else 0.0) <= self._now:
-                found.append(entry.value)
-        return found
+        calls = [*self._running, *(call for call, *_ in self.scheduler.starts)]
+        ready = self.setting.ready(
+            (entry.value for entry in self._ledger.order.entries() if not entry.is_done),
+            {entry.value for call in calls for entry in call.records},
+            self._due,
+            self._now,
+            lambda key: self._gates is None or self._gates.admits(key),
+        )
+        return [each for each in ready if each in self._due or not self.setting.must_retry_first(self._due)]
 
-    def _receive_dead_letter(self) -> None:
-        entry = self._unread.popleft()
-        if entry.value in self._dead:
-            raise Violation(f"the dead letter of {entry.value} is received twice")
-        self._dead.append(entry.value)
-        self._ledger.receive_dead_letter(entry)
+    def _check_left(self, when: str) -> None:
+        counters = self._ledger.counters
+        if counters.running or counters.at_gate:
+            raise Violation(f"{when}, {counters.running} slots are in use, and {counters.at_gate} calls are at gates")
+        if self._gates is not None and self._gates.has_calls():
+            raise Violation(f"{when}, a call is still admitted")
 
     def check_end(self) -> None:
-        """Nothing can happen any more."""
+        """No task can do anything any more."""
         if self._gates is not None and not all(gate.is_open and not gate.refuses for _, gate in self._gates.by_key()):
             return
-        ledger = self._ledger
-        self._outputs.check_end((self._failed - self._done).__contains__)
-        if self.setting.has_dead_letters and self._failed - self._done - set(self._dead):
+        ledger, failed = self._ledger, self._failed - self._done
+        self._check_left("at the end")
+        self._outputs.check_end(failed.__contains__)
+        if self.setting.has_dead_letters and failed - set(self._dead):
             raise Violation("a record that has failed has no dead letter")
-        if not ledger.is_drained() or ledger.buffered or ledger.counters.running or ledger.counters.at_gate:
-            raise Violation(f"at the end, {ledger.buffered} records are held and {ledger.counters.running} run")
-        if ledger.snapshot().elements:
-            raise Violation(f"at the end, the snapshot has {ledger.snapshot().elements}")
-        if self._gates is not None and self._gates.has_calls():
-            raise Violation("at the end, a call is still admitted")
+        if not ledger.is_drained() or ledger.buffered or ledger.snapshot().elements:
+            raise Violation(f"at the end, {ledger.buffered} records are held, and the snapshot is {ledger.snapshot()}")
 
-    def state(self, ignored: frozenset[str] = frozenset()) -> int:
-        """A number that is equal for equal states."""
-        ledger = self._ledger
-        walk, flow = Walk(IGNORED | ignored, {}), ledger.flow
-        walk.add(ledger, self.scheduler, flow.backoffs, flow.spent, flow.at_keys, flow.room.is_on, flow.input_end)
-        walk.add(ledger.counters.running, ledger.counters.at_gate, list(self._running), self._unread)
-        got = self._outputs.got
-        walk.add(sorted(got, key=str), got[-1:], self._dead, sorted(self._done), sorted(self._failed))
-        ran = {sequence: seconds for sequence, seconds in self._ran.items() if sequence in ledger.flow.backoffs}
-        walk.add(self._taken, self._now, ran, self._began, self._due)
-        walk.add(self._closings, self._may_refuse, self._stops, self._restores)
+    def outcome(self) -> object:
+        """What has happened, as far as it can be observed."""
+        return tuple(self._outputs.got), tuple(self._dead), frozenset(self._failed)
+
+    def fingerprint(self) -> int:
+        """The hash of everything on which the future depends."""
+        ledger, got = self._ledger, self._outputs.got
+        found = Fingerprint()
+        found.add_ledger(ledger)
+        found.add(self.scheduler, ledger.counters.at_gate, list(self._running), self._unread)
+        # The order of the other outputs was checked when the last one was received
+        found.add(sorted(got, key=str), got[-1:], self._dead, sorted(self._done), sorted(self._failed))
+        found.add({each: seconds for each, seconds in self._ran.items() if each in ledger.flow.backoffs})
+        found.add(self._taken, self._now, self._began, self._due)
+        found.add(self._closings, self._may_refuse, self._stops, self._restores)
         if self._gates is not None:
-            walk.add([(key, *gate.state()) for key, gate in self._gates.by_key()], sorted(self._gates.admissions))
-        return hash(repr(walk.written))
+            gates = [(key, gate.is_open, gate.refuses, gate.calls) for key, gate in self._gates.by_key()]
+            found.add(gates, sorted(self._gates.admissions))
+        return hash(found)
 
 
-class Bit(Gate):
-    """An abstract gate: open or closed, as the steps say."""
+class CoreBit(Bit):
+    """A gate that opens and closes, and refuses calls, when a step says so."""
 
     def __init__(self, has_calls: Callable[[], bool]) -> None:
-        self.is_open, self.refuses, self.calls = True, False, 0
+        super().__init__()
+        self.is_open, self.refuses = True, False
         self._has_calls = has_calls
-
-    def state(self) -> tuple[Any, ...]:
-        return self.is_open, self.refuses, self.calls
 
     def delay(self, now: float, weight: float) -> float:
         if self.refuses:
             raise RefusedError("refused")
         return 0.0 if self.is_open else inf if self._has_calls() else 1.0
-
-    def started(self, now: float, weight: float) -> None:
-        if not self.is_open:
-            raise Violation("a call starts while its gate is closed")
-        self.calls += 1
-
-    def ended(self, now: float, seconds: float, outcome: Any, weight: float) -> None:
-        self.calls -= 1
-        if self.calls < 0:
-            raise Violation("a call has ended twice in its gate")
 
 
 class Gates:
@@ -454,10 +435,10 @@ class Gates:
         self.line = self._line(self._common)
         self.admissions: dict[int, Any] = {}
 
-    def _new(self) -> Bit:
-        return Bit(lambda: bool(self._core._running))
+    def _new(self) -> CoreBit:
+        return CoreBit(lambda: bool(self._core._running))
 
-    def _line(self, gates: list[Bit], common: GateLine | None = None) -> GateLine:
+    def _line(self, gates: list[CoreBit], common: GateLine | None = None) -> GateLine:
         line = GateLine(gates, common, count_running=lambda: 1)
         line.open([SharedGate(gate) for gate in gates])
         return line
@@ -470,7 +451,7 @@ class Gates:
             self.of_keys[key] = self._line([self._new()], self.line)
         return self.of_keys[key]
 
-    def by_key(self) -> list[tuple[Any, Bit]]:
+    def by_key(self) -> list[tuple[Any, CoreBit]]:
         gates: list[tuple[Any, Any]] = [(key, line.gates[0].gate) for key, line in self.of_keys.items()]
         return [*((None, gate) for gate in self._common), *gates]
 
@@ -491,41 +472,39 @@ class Gates:
             self._core.scheduler.change(admission.line)
 
 
-def explore_core(
-    setting: CoreSetting, *, ignored: frozenset[str] = frozenset(), is_pruned: bool = True, most_states: int = 100_000
-) -> Exploration:
+INTERVENTIONS = frozenset({"stop", "restore", "change_gate"})  # no task does them
+
+
+def explore_core(setting: CoreSetting) -> Exploration:
     """Take all steps in all orders, breadth first. `schedules` is the number of steps that were taken."""
-    found, seen, todo = Exploration(), {Core(setting).state(ignored)}, deque[tuple[Step, ...]]([()])
-    while todo and len(seen) < most_states:
-        path, step = todo.popleft(), None
-        try:
-            core, has_moved = _replayed(setting, path), False
+    found, seen = Exploration(), {Core(setting).fingerprint()}
+    todo, path = deque[tuple[Step, ...]]([()]), tuple[Step, ...]()
+    try:
+        while todo:
+            start = path = todo.popleft()
+            core, is_final = _replayed(setting, start), True
             for number, step in enumerate(core.steps()):
-                core = _replayed(setting, path) if number else core
-                is_seen = core.do(step)
-                has_moved |= is_seen and step[0] not in INTERVENTIONS
+                path = (*start, step)
+                core = _replayed(setting, start) if number else core
+                is_final &= not core.do(step) or step[0] in INTERVENTIONS
                 found.schedules += 1
-                state = core.state(ignored)
-                if state not in seen or not is_pruned:
-                    seen.add(state)
-                    todo.append((*path, step))
-            step = None
-            if not has_moved:
-                core = _replayed(setting, path)
+                fingerprint = core.fingerprint()
+                if fingerprint not in seen:
+                    seen.add(fingerprint)
+                    todo.append(path)
+            if is_final:
+                path = start
+                core = _replayed(setting, start)
                 core.check_end()
-                found.ends.add((tuple(core._outputs.got), tuple(core._dead), frozenset(core._failed)))
-        except (Violation, Exception) as violation:  # noqa: BLE001 - a broken core may raise anything
-            found.violation = f"{type(violation).__name__}: {violation}"
-            found.trace = [_sentence(each) for each in (*path, *([step] if step else []))]
-            break
-    found.states, found.is_complete = len(seen), not todo and found.violation is None
+                found.outcomes.add(core.outcome())
+    except (Violation, Exception) as violation:  # noqa: BLE001 - a broken core may raise anything
+        found.violation = f"{type(violation).__name__}: {violation}"
+        found.trace = [_sentence(step) for step in path]
+    found.states, found.is_complete = len(seen), found.violation is None
     return found
 
 
-INTERVENTIONS = frozenset({"stop", "restore", "close", "open", "refuse", "admit again"})
-
-
-def _replayed(setting: CoreSetting, path: Sequence[Step]) -> Core:
+def _replayed(setting: CoreSetting, path: tuple[Step, ...]) -> Core:
     core = Core(setting)
     for step in path:
         core.do(step)
@@ -536,28 +515,6 @@ def _fail(error: Exception, entry: object) -> None:
     raise error
 
 
-SENTENCES = {
-    "accept": "the next element is accepted",
-    "accept held": "the element that the feeder holds is accepted",
-    "end input": "the input ends",
-    "start": "a worker starts the next job",
-    "assign": "a worker asks what may start",
-    "take": "a worker takes a call",
-    "returns": "the call of {} returns",
-    "raises": "the call of {} raises",
-    "expires": "the deadline of {} expires",
-    "poll": "what may be emitted leaves",
-    "receive": "the consumer receives",
-    "receive dead letter": "a dead letter is received",
-    "tick": "the clock goes to the next instant",
-    "stop": "the block ends, and the operator is restored",
-    "restore": "a snapshot is taken and restored",
-    "close": "the gate closes ({})",
-    "open": "the gate opens ({})",
-    "refuse": "the gate refuses calls ({})",
-    "admit again": "the gate refuses no more calls ({})",
-}
-
-
 def _sentence(step: Step) -> str:
-    return SENTENCES[step[0]].format(*step[1:])
+    name, *arguments = step
+    return str(getattr(Core, name).__doc__).format(*arguments)

@@ -1,22 +1,22 @@
-"""A loom for Trio: runs a program once for each way in which its tasks and its surroundings can interleave.
+"""A loom for Trio: a stateless model checker that runs a program in every interleaving of its tasks and environment.
 
-A test runs one interleaving, and a random test a few more. Few of them are the one with the defect: the result that
-comes at the instant of its deadline, while another task is one step from its checkpoint. Here, each interleaving of a
-small program is run, as Shuttle, Loom and CHESS do for threads:
+A test runs one interleaving, and a random test a few. The one with the defect is rare: a result comes at the instant of
+its deadline, while another task is one step from its checkpoint. As CHESS, Loom and Shuttle do for threads, `explore`
+runs all of them, for a small program:
 
-* **What is free is a choice.** In each pass, Trio runs the tasks that are ready in an order which it does not promise:
-  `Loom.shuffle` chooses each of them in turn. Between two passes, `Loom` lets the surroundings act: a `World` lists
-  what may happen now (a call returns, the clock goes to the next deadline, Ctrl-C), and one of these is chosen. Nothing
-  else is free: the clock is ours, and no task waits for a file or a socket.
-* **A run is a list of choices.** `Choices` replays a prefix of such a list, and takes the first option from there on.
-  `explore` then changes the last choice that has another option, and runs the program again from its start:
-  a depth-first search. Nothing is copied, so the program and its tasks are the real ones.
-* **Equal states have equal futures.** Before each choice, the state of the world and of all tasks is written down. If
-  an earlier run was in the same state, this run goes on without further choices, so its end is still checked.
-* **Bounds.** The first option of each order is first come, first served. With `bound`, a run deviates from it at most
-  so often. Most defects need one or two deviations, and all orders of more than two records are too many.
+* **Nondeterminism is a choice.** In each pass, Trio runs the tasks that are ready in an order that it does not promise:
+  `Loom.shuffle` chooses it. Between two passes, the environment acts: a `World` lists the events that are possible (a
+  call returns, the clock goes to the next deadline, Ctrl-C), and `Loom` chooses one. Nothing else is free: the clock is
+  ours, and no task waits for a file or a socket.
+* **A schedule is a list of choices.** A run replays a prefix of a schedule, and takes the first option from there on.
+  The next run changes the last choice that has another option: a depth-first search by re-execution. No state is
+  copied, so the program and its tasks are the real ones.
+* **Equal states have equal futures.** Before each choice, a `Fingerprint` of the world and of all tasks is taken. If an
+  earlier run had the same one, this run makes no further choices. Its end is still checked.
+* **Delay bounding.** The first option is first come, first served. With `bound`, a run deviates from it that often at
+  most (Emmi, Qadeer and Rakamaric, 2011). Most defects need one or two deviations.
 
-A violation comes with its trace, as short as a second search can make it.
+A violation comes with the shortest trace that a second search finds.
 
 Two private names of Trio are replaced while a program runs, and a third one is read: see `PRIVATE`.
 """
@@ -28,20 +28,19 @@ import os
 import signal
 import sys
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import trio
 from trio._core import _run
 
+from tests.explored.fingerprint import Fingerprint
 from tests.interrupting import default_sigint
 
-__all__ = ["LAST", "PRIVATE", "UNBOUNDED", "Event", "Exploration", "Loom", "Violation", "Walk", "World", "explore"]
+__all__ = ["LAST", "PRIVATE", "UNBOUNDED", "Event", "Exploration", "Loom", "Violation", "World", "explore"]
 
 # Trio's random numbers decide the order of each batch; the flag makes them shuffle a sorted list, as Hypothesis needs
 # it; and what a task that is ready will be sent is part of the state
@@ -77,78 +76,82 @@ class Event(NamedTuple):
 LAST = 1_000
 
 
-class World(Protocol):
-    """A program and its surroundings, for one run.
+class World:
+    """A program and its environment, for one run.
 
     Attributes:
-        is_eager: Whether events may happen before each pass, or only when no task is ready.
+        is_eager: Whether events may happen before each pass, or only at quiescence: when no task is ready.
         is_crowded: Whether several events may happen at one instant.
         subjects: What must be gone from memory after the run.
     """
 
-    is_eager: bool
-    is_crowded: bool
-    subjects: Iterable[Any]
+    is_eager = is_crowded = False
+
+    def __init__(self, loom: Loom) -> None:
+        self.loom = loom
+        self.subjects: list[Any] = []
 
     async def main(self) -> None:
         """The program."""
+        raise NotImplementedError
 
     def events(self) -> list[Event]:
-        """What may happen now."""
+        """The events that are possible now."""
+        return []
 
-    def check(self, *, is_quiet: bool) -> None:
-        """Raise a `Violation` if something is wrong now. `is_quiet`: no task is ready."""
+    def check(self, *, is_quiescent: bool) -> None:
+        """Raise a `Violation` if an invariant is broken."""
 
-    def state(self, walk: Walk) -> None:
-        """Write down everything on which the future depends, apart from the tasks."""
+    def fingerprint(self, fingerprint: Fingerprint) -> None:
+        """Add everything on which the future depends, apart from the tasks."""
 
-    def end(self) -> object:
-        """What has happened, as far as it can be observed. Runs that end alike have equal ends."""
+    def outcome(self) -> object:
+        """The observable behaviour of the run."""
 
 
-class Choices:
+class Schedule:
     """The choices of one run.
 
     Args:
         prefix: Those to replay.
 
     Attributes:
-        made: All of them: (the option that was chosen, the number of options).
         is_open: Whether other options remain to be tried from here on.
     """
 
     def __init__(self, prefix: list[int]) -> None:
-        self.made: list[tuple[int, int]] = []
         self.is_open = True
         self._prefix = prefix
+        self._made: list[tuple[int, int]] = []  # (the option that was chosen, the number of options)
 
-    def choose(self, number: int) -> int:
-        """Choose one of so many options."""
-        if number == 1:
+    def choose(self, options: int) -> int:
+        """Choose one of this number of options."""
+        if options == 1:
             return 0
-        position = len(self.made)
+        position = len(self._made)
         chosen = self._prefix[position] if position < len(self._prefix) else 0
-        self.made.append((chosen, number if self.is_open else 1))
+        self._made.append((chosen, options if self.is_open else 1))
         return chosen
 
     @property
     def is_new(self) -> bool:
-        """Whether this run has left the path of an earlier one."""
-        return len(self.made) >= len(self._prefix)
+        """Whether the prefix has been replayed."""
+        return len(self._made) >= len(self._prefix)
 
-    def following(self) -> list[int] | None:
+    def next_prefix(self) -> list[int] | None:
         """The prefix of the next run, or None after the last one."""
-        made = list(self.made)
+        made = self._made
         while made and made[-1][0] + 1 >= made[-1][1]:
             made.pop()
         return [chosen for chosen, _ in made[:-1]] + [made[-1][0] + 1] if made else None
 
 
 class Loom(trio.abc.Clock, trio.abc.Instrument):
-    """One run: Trio's clock, its instrument, and what orders its batches.
+    """The scheduler of one run: Trio's clock, its instrument, and the order of its batches.
 
     Attributes:
         now: The time.
+        schedule: The choices.
         trace: What has happened, in sentences. Those that start with an arrow are consequences.
         steps: The number of the other sentences.
         was_interrupted: Whether `interrupt` was called.
@@ -156,11 +159,11 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
 
     def __init__(self, search: Search, prefix: list[int]) -> None:
         self.now = 0.0
+        self.schedule = Schedule(prefix)
         self.trace: list[str] = []
         self.steps = 0
         self.was_interrupted = False
         self._search = search
-        self._choices = Choices(prefix)
         self._deviations = 0
         self._passes = 0
         self._numbers: dict[trio.lowlevel.Task, int] = {}  # of the program's tasks, not of Trio's own
@@ -186,7 +189,7 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
 
     def choose(self, *texts: str) -> int:
         """A choice of the world. Returns the position of the text."""
-        chosen = self._choices.choose(len(texts))
+        chosen = self.schedule.choose(len(texts))
         self._note(texts[chosen])
         return chosen
 
@@ -203,10 +206,6 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
         """The first deadline of a cancel scope, or `math.inf`."""
         return self.now + trio.lowlevel.current_statistics().seconds_to_next_deadline
 
-    def next_choices(self) -> list[int] | None:
-        """The prefix of the next run."""
-        return self._choices.following()
-
     async def _main(self) -> None:
         self.task_spawned(trio.lowlevel.current_task())
         self._is_running = True
@@ -219,9 +218,9 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
         self.trace.append(text)
         self.steps += 1
         if self.steps >= self._search.most_steps:
-            self._choices.is_open = False
+            self.schedule.is_open = False
 
-    # The surroundings act between two passes
+    # The environment acts between two passes
 
     def before_io_wait(self, timeout: float) -> None:
         if self._is_running:
@@ -236,14 +235,14 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
         if self._passes > PASSES:
             raise Violation("the tasks run on and on: a livelock")
         while True:
-            is_quiet = not self._ready
-            world.check(is_quiet=is_quiet)
-            may_act = is_quiet or world.is_eager or (world.is_crowded and lowest)
+            is_quiescent = not self._ready
+            world.check(is_quiescent=is_quiescent)
+            may_act = is_quiescent or world.is_eager or (world.is_crowded and lowest)
             events = [event for event in world.events() if event.rank >= lowest] if may_act else []
-            if is_quiet and not events:
+            if is_quiescent and not events:
                 raise Violation("all tasks wait, and nothing can happen: a deadlock")
             self._look_up(lowest)
-            chosen = self._choices.choose(len(events) + (not is_quiet)) - (not is_quiet)
+            chosen = self.schedule.choose(len(events) + (not is_quiescent)) - (not is_quiescent)
             if chosen < 0:
                 return
             event = events[chosen]
@@ -255,21 +254,21 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
 
     def _look_up(self, lowest: int) -> None:
         """Go on without further choices if an earlier run was in this state, with as many steps left."""
-        search, choices = self._search, self._choices
-        if search.is_pruned and choices.is_open and choices.is_new:
-            state = self._state(lowest)
+        search, schedule = self._search, self.schedule
+        if search.is_pruned and schedule.is_open and schedule.is_new:
+            state = self._fingerprint(lowest)
             if search.seen.get(state, UNBOUNDED) <= self.steps:
-                choices.is_open = False
+                schedule.is_open = False
             else:
                 search.seen[state] = self.steps if search.most_steps < UNBOUNDED else 0
 
-    def _state(self, lowest: int) -> int:
-        walk = Walk(self._search.ignored, self._numbers)
-        walk.add(lowest, self.now, self._deviations if self._search.bound < UNBOUNDED else 0)
-        self._world.state(walk)
+    def _fingerprint(self, lowest: int) -> int:
+        fingerprint = Fingerprint(self._search.ignored, self._numbers)
+        fingerprint.add(lowest, self.now, self._deviations if self._search.bound < UNBOUNDED else 0)
+        self._world.fingerprint(fingerprint)
         for task in self._numbers:
-            walk.task(task, is_ready=task in self._ready)
-        return hash(repr(walk.written))
+            fingerprint.add_task(task, is_ready=task in self._ready)
+        return hash(fingerprint)
 
     # The order of each batch of tasks
 
@@ -281,7 +280,7 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
         others = [task for task in batch if task not in self._numbers]
         order = []
         while len(ours) > 1 and self._deviations < self._search.bound:
-            chosen = self._choices.choose(len(ours))
+            chosen = self.schedule.choose(len(ours))
             if chosen:
                 self._deviations += 1
                 self._note(f"{_name(ours[chosen])} runs before {' and '.join(map(_name, ours[:chosen]))}")
@@ -313,110 +312,6 @@ class Loom(trio.abc.Clock, trio.abc.Instrument):
         self._ready.discard(task)
 
 
-class Walk:
-    """Writes down what objects hold. Equal lists mean equal states.
-
-    Args:
-        ignored: The names of fields and classes on which no future depends.
-        numbers: Of the tasks.
-
-    Attributes:
-        written: The list.
-    """
-
-    def __init__(self, ignored: frozenset[str], numbers: dict[trio.lowlevel.Task, int]) -> None:
-        self.written: list[object] = []
-        self._ignored = ignored
-        self._numbers = numbers
-        # By id: an object that was written before, and its number. The object stays alive, so no other one gets its id
-        self._seen: dict[int, tuple[int, object]] = {}
-
-    def add(self, *values: Any) -> None:
-        """Write these, and all that they refer to."""
-        seen, written = self._seen, self.written
-        for value in values:
-            kind = type(value)
-            if kind in _PLAIN:
-                written.append(value)
-            elif kind is trio.lowlevel.Task:
-                written.append(("task", self._numbers.get(value)))
-            elif id(value) in seen:
-                written.append(("seen", seen[id(value)][0]))
-            elif kind.__name__ in self._ignored:
-                written.append(kind.__name__)
-            else:
-                seen[id(value)] = len(seen), value
-                self._add_parts(value, kind)
-
-    def task(self, task: trio.lowlevel.Task, *, is_ready: bool) -> None:
-        """Write where a task is, what the package's frames hold there, and what the task will be sent."""
-        self.add(task.name, is_ready, task._next_send if is_ready else None)
-        coroutine: Any = task.coro
-        while coroutine is not None:
-            frame = getattr(coroutine, "cr_frame", None)
-            if frame is not None:
-                self.add(frame.f_lasti)
-                if "trio_asyncio_io" in frame.f_code.co_filename:
-                    # Not `f_locals`: the frame would keep that dict
-                    self.add(*(each for each in gc.get_referents(coroutine) if _is_state(type(each))))
-            coroutine = getattr(coroutine, "cr_await", None)
-
-    def _add_parts(self, value: Any, kind: type) -> None:
-        if issubclass(kind, _SEQUENCES):
-            self.add(len(value), *value)
-        elif issubclass(kind, dict):
-            self.add(len(value), *value, *value.values())
-        elif issubclass(kind, _SETS):
-            self.add(len(value), *sorted(value, key=self._place))
-        elif kind is trio.CancelScope:
-            self.add(value.deadline, value.cancel_called)
-        elif kind is trio.Nursery:
-            self.add(value.cancel_scope)
-        else:
-            self.written.append(kind.__name__)
-            if _has_state(kind):
-                ignored = self._ignored
-                if getattr(value, "results", None) is not None:
-                    ignored = ignored | _ACCOUNT
-                for name in (*getattr(value, "__dict__", ()), *_slots_of(kind)):
-                    if name not in ignored:
-                        self.add(name, getattr(value, name, None))
-
-    def _place(self, value: Any) -> int:
-        if isinstance(value, trio.lowlevel.Task):
-            return self._numbers.get(value, 0)
-        return getattr(value, "sequence", self._seen.get(id(value), (0,))[0])
-
-
-_ACCOUNT = frozenset({"since", "attempts"})  # of a record that has its results
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
-_SEQUENCES, _SETS = (tuple, list, deque), (set, frozenset)
-_TRIO = frozenset({"ParkingLot", "MemoryReceiveChannel", "MemorySendChannel", "MemoryChannelState", "StrictFIFOLock"})
-
-
-@cache
-def _has_state(kind: type) -> bool:
-    """Whether the fields of such an object are written: it is one of the package's, or a channel, lock or outcome."""
-    module = kind.__module__
-    return (
-        (module.startswith("trio_asyncio_io") and not issubclass(kind, BaseException))
-        or (module.startswith("trio.") and kind.__name__ in _TRIO)
-        or (module.startswith("outcome") and kind.__name__ in {"Value", "Error"})
-    )
-
-
-@cache
-def _is_state(kind: type) -> bool:
-    return kind in {type(None), bool, list} or _has_state(kind)
-
-
-@cache
-def _slots_of(kind: type) -> tuple[str, ...]:
-    slots = (each.__dict__.get("__slots__", ()) for each in kind.__mro__)
-    names = (name for each in slots for name in ((each,) if isinstance(each, str) else each))
-    return tuple(name for name in names if not name.startswith("__"))
-
-
 @dataclass
 class Search:
     """A search over the choices of a program.
@@ -424,7 +319,7 @@ class Search:
     Args:
         bound: The most deviations from first come, first served, in one run.
         is_pruned: Whether a run ends its choices in a state that was seen before.
-        ignored: See `Walk`.
+        ignored: What is left out of fingerprints, see `Fingerprint`.
         most_steps: Of the traces that are looked for.
 
     Attributes:
@@ -447,11 +342,11 @@ class Search:
             world = make(loom)
             violation = loom.run(world)
             found.schedules += 1
-            found.ends.add(world.end())
+            found.outcomes.add(world.outcome())
             subjects += map(weakref.ref, world.subjects)
             if violation is not None and loom.steps <= self.most_steps:
                 found.violation, found.trace = f"{type(violation).__name__}: {violation}", loom.trace
-            prefix = loom.next_choices()
+            prefix = loom.schedule.next_prefix()
             violation, world, loom = None, None, None  # type: ignore[assignment]
             if found.violation is None and (prefix is None or found.schedules % RUNS_PER_COLLECTION == 0):
                 found.violation, subjects = _kept(subjects), []
@@ -469,7 +364,7 @@ class Exploration:
         is_complete: Whether there is no other list of choices.
         violation: What was wrong, or None.
         trace: How it came to that.
-        ends: What has happened in the runs.
+        outcomes: The different behaviours of the runs.
     """
 
     schedules: int = 0
@@ -477,7 +372,7 @@ class Exploration:
     is_complete: bool = False
     violation: str | None = None
     trace: list[str] = field(default_factory=list)
-    ends: set[object] = field(default_factory=set)
+    outcomes: set[object] = field(default_factory=set)
 
     def check(self, name: object, schedules: int, states: int) -> None:
         """Raise an `AssertionError` with the trace of a violation, or if the numbers are others than those.

@@ -1,6 +1,6 @@
 """The pure core, in every interleaving of small settings: each keeps all that is promised (see `Core`).
 
-A table has the number of steps that were taken, and of states, by setting. See `test_shell.py`.
+A table has the number of steps that were taken (`schedules`), and of states, by setting. See `test_shell.py`.
 """
 
 from __future__ import annotations
@@ -8,14 +8,11 @@ from __future__ import annotations
 import pytest
 
 from tests.explored.core import CoreSetting, explore_core
+from tests.explored.test_shell import by_setting
 
 pytestmark = pytest.mark.slow
 
 Table = list[tuple[int, int, CoreSetting]]
-
-
-def by_setting(table: Table) -> list[object]:
-    return [pytest.param(*row, id=str(row[2])) for row in table]
 
 
 # fmt: off
@@ -56,12 +53,12 @@ LONGER: Table = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("steps", "states", "setting"), by_setting(SMALL))
-def test_each_state_of_the_core_keeps_the_promises(steps: int, states: int, setting: CoreSetting) -> None:
-    explore_core(setting).check(setting, steps, states)
+@by_setting(SMALL)
+def test_each_state_of_the_core_keeps_the_promises(schedules: int, states: int, setting: CoreSetting) -> None:
+    explore_core(setting).check(setting, schedules, states)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("steps", "states", "setting"), by_setting(LONGER))
-def test_each_state_of_a_larger_core_keeps_the_promises(steps: int, states: int, setting: CoreSetting) -> None:
-    explore_core(setting).check(setting, steps, states)
+@by_setting(LONGER)
+def test_each_state_of_a_larger_core_keeps_the_promises(schedules: int, states: int, setting: CoreSetting) -> None:
+    explore_core(setting).check(setting, schedules, states)

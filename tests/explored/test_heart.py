@@ -15,8 +15,8 @@ from typing import Any, Self
 import pytest
 
 from tests.docs.pictures.runs import script
-from tests.explored.loom import Event, Exploration, Loom, Violation, explore
-from tests.explored.world import IGNORED, OperatorWorld, Setting
+from tests.explored.loom import Event, Exploration, Loom, Violation
+from tests.explored.world import OperatorWorld, Setting, explore_world
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ Histories = dict[tuple[str, ...], set[tuple[object, ...]]]
 class ObservedWorld(OperatorWorld):
     """Notes what can be seen after each history."""
 
-    def __init__(self, setting: Setting, histories: Histories, loom: Loom) -> None:
+    def __init__(self, histories: Histories, setting: Setting, loom: Loom) -> None:
         super().__init__(setting, loom)
         self._histories = histories
         self._acts: list[str] = []
@@ -42,7 +42,7 @@ class ObservedWorld(OperatorWorld):
         act()
 
     def _see(self) -> None:
-        calls = tuple(sorted(map(tuple, self._calls.values())))
+        calls = tuple(sorted(map(tuple, self.calls.values())))
         self._histories.setdefault(tuple(self._acts), set()).add((tuple(self.outputs.got), calls))
 
     async def main(self) -> None:
@@ -59,14 +59,14 @@ class HeartWorld(ObservedWorld):
         heart = Heart(source, function, restore=restore, **options)
         return _InBlock(heart)
 
-    def check(self, *, is_quiet: bool) -> None:
+    def check(self, *, is_quiescent: bool) -> None:
         pass
 
     def _check_cancelled(self, values: list[int]) -> None:
         pass
 
     def _check_left(self, *, ended: bool) -> None:
-        if self._calls:
+        if self.calls:
             raise Violation("a call is alive after the block")
 
 
@@ -88,7 +88,7 @@ class _InBlock:
 
 def histories_of(world: Any, setting: Setting) -> tuple[Histories, Exploration]:
     found: Histories = {}
-    result = explore(partial(world, setting, found), bound=setting.bound, ignored=IGNORED, is_pruned=False)
+    result = explore_world(setting, partial(world, found), is_pruned=False)
     return found, result
 
 

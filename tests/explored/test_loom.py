@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 import pytest
 import trio
 
-from tests.explored.loom import PRIVATE, Event, Exploration, Loom, Violation, Walk, explore
-from tests.explored.world import IGNORED, OperatorWorld, Setting
+from tests.explored.fingerprint import Fingerprint
+from tests.explored.loom import PRIVATE, Exploration, Loom, Violation, World, explore
+from tests.explored.world import OperatorWorld, Setting, explore_world
 
 
-class Counter:
+class Counter(World):
     """A program of two tasks that count, with a checkpoint between reading and writing: the oldest of all races."""
 
-    is_eager = is_crowded = False
-
     def __init__(self, loom: Loom) -> None:
-        self.subjects: list[object] = []
+        super().__init__(loom)
         self.count = 0
-        self._loom = loom
 
     async def main(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -33,21 +29,15 @@ class Counter:
 
     async def _add(self) -> None:
         before = self.count
-        if self._loom.choose("it is written at once", "another task runs before it is written"):
+        if self.loom.choose("it is written at once", "another task runs before it is written"):
             await trio.lowlevel.checkpoint()
         self.count = before + 1
-        self._loom.say(f"{trio.lowlevel.current_task().name} writes {self.count}")
+        self.loom.say(f"{trio.lowlevel.current_task().name} writes {self.count}")
 
-    def events(self) -> list[Event]:
-        return []
+    def fingerprint(self, fingerprint: Fingerprint) -> None:
+        fingerprint.add(self.count)
 
-    def check(self, *, is_quiet: bool) -> None:
-        pass
-
-    def state(self, walk: Walk) -> None:
-        walk.add(self.count)
-
-    def end(self) -> object:
+    def outcome(self) -> object:
         return self.count
 
 
@@ -75,7 +65,7 @@ class Kept(Counter):
     kept: list[object] = []  # noqa: RUF012 - the defect
 
     async def main(self) -> None:
-        self.subjects.append(Counter(self._loom))
+        self.subjects.append(Counter(self.loom))
         self.kept += self.subjects
 
 
@@ -140,18 +130,13 @@ SMALL = [
 ]
 
 
-def explored(setting: Setting, *, is_pruned: bool = True, ignored: frozenset[str] = IGNORED) -> Exploration:
-    make: Callable[[Loom], OperatorWorld] = partial(OperatorWorld, setting)
-    return explore(make, bound=setting.bound, is_pruned=is_pruned, ignored=ignored)
-
-
 @pytest.mark.parametrize("setting", SMALL, ids=str)
-def test_without_pruning_there_are_more_schedules_and_the_same_ends(setting: Setting) -> None:
-    pruned, unpruned = explored(setting), explored(setting, is_pruned=False)
+def test_without_pruning_there_are_more_schedules_and_the_same_outcomes(setting: Setting) -> None:
+    pruned, unpruned = explore_world(setting), explore_world(setting, is_pruned=False)
     assert pruned.is_complete
     assert unpruned.is_complete
     assert pruned.schedules < unpruned.schedules
-    assert pruned.ends == unpruned.ends
+    assert pruned.outcomes == unpruned.outcomes
 
 
 # By class whose objects are left out: a world in which states that differ in nothing else have different futures
@@ -163,16 +148,16 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("names", CLASSES, ids="-".join)
-def test_a_state_without_objects_that_matter_merges_states(names: tuple[str, ...]) -> None:
+def test_a_fingerprint_without_objects_that_matter_merges_states(names: tuple[str, ...]) -> None:
     setting = CLASSES[names]
-    assert explored(setting, ignored=IGNORED | {*names}).states < explored(setting).states
+    assert explore_world(setting, ignored=frozenset(names)).states < explore_world(setting).states
 
 
-@pytest.mark.parametrize(("owner", "method"), [(Walk, "task"), (OperatorWorld, "state")])
-def test_a_state_without_the_tasks_or_the_world_loses_ends(
+@pytest.mark.parametrize(("owner", "method"), [(Fingerprint, "add_task"), (OperatorWorld, "fingerprint")])
+def test_a_fingerprint_without_the_tasks_or_the_world_loses_outcomes(
     owner: type, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     setting = Setting(capacity=1, retries=1, fails=True)
-    complete = explored(setting)
+    complete = explore_world(setting)
     monkeypatch.setattr(owner, method, lambda *_, **__: None)
-    assert explored(setting).ends < complete.ends
+    assert explore_world(setting).outcomes < complete.outcomes

@@ -6,24 +6,15 @@ is a changed behaviour: look at it before you write the new one into the table.
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import pytest
 
-from tests.explored.loom import Exploration, explore
-from tests.explored.world import IGNORED, OperatorWorld, Setting
+from tests.explored.world import Setting, explore_world
 
 pytestmark = pytest.mark.slow
 
 Table = list[tuple[int, int, Setting]]
-
-
-def explored(setting: Setting) -> Exploration:
-    return explore(partial(OperatorWorld, setting), bound=setting.bound, ignored=IGNORED)
-
-
-def by_setting(table: Table) -> list[object]:
-    return [pytest.param(*row, id=str(row[2])) for row in table]
 
 
 # fmt: off
@@ -129,31 +120,37 @@ LONGER: Table = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("schedules", "states", "setting"), by_setting(PLAIN))
+def by_setting(table: list[tuple[int, int, Any]]) -> pytest.MarkDecorator:
+    """Run a test for each row of a table."""
+    rows = [pytest.param(*row, id=str(row[2])) for row in table]
+    return pytest.mark.parametrize(("schedules", "states", "setting"), rows)
+
+
+@by_setting(PLAIN)
 def test_outputs_come_once_and_in_order_and_nothing_waits_that_could_go_on(
     schedules: int, states: int, setting: Setting
 ) -> None:
-    explored(setting).check(setting, schedules, states)
+    explore_world(setting).check(setting, schedules, states)
 
 
-@pytest.mark.parametrize(("schedules", "states", "setting"), by_setting(ATTEMPTS))
+@by_setting(ATTEMPTS)
 def test_attempts_fail_time_out_and_are_retried_at_every_moment(schedules: int, states: int, setting: Setting) -> None:
-    explored(setting).check(setting, schedules, states)
+    explore_world(setting).check(setting, schedules, states)
 
 
-@pytest.mark.parametrize(("schedules", "states", "setting"), by_setting(STOPPED))
+@by_setting(STOPPED)
 def test_whatever_ends_the_block_nothing_is_lost_and_nothing_stays_alive(
     schedules: int, states: int, setting: Setting
 ) -> None:
-    explored(setting).check(setting, schedules, states)
+    explore_world(setting).check(setting, schedules, states)
 
 
-@pytest.mark.parametrize(("schedules", "states", "setting"), by_setting(GATES_AND_GROUPS))
+@by_setting(GATES_AND_GROUPS)
 def test_calls_pass_gates_and_groups_in_every_order(schedules: int, states: int, setting: Setting) -> None:
-    explored(setting).check(setting, schedules, states)
+    explore_world(setting).check(setting, schedules, states)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("schedules", "states", "setting"), by_setting(LONGER))
+@by_setting(LONGER)
 def test_larger_worlds_keep_the_promises(schedules: int, states: int, setting: Setting) -> None:
-    explored(setting).check(setting, schedules, states)
+    explore_world(setting).check(setting, schedules, states)

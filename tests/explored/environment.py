@@ -1,17 +1,19 @@
-"""What the worlds of the core and of the shell have in common: their elements, and what is promised for the outputs."""
+"""What the worlds of the core and of the shell have in common: their records, their gate and the order of outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, fields
 from math import inf
 from typing import Any
 
 from tests.explored.loom import Violation
 from trio_asyncio_io import StreamRecord, Watermark
+from trio_asyncio_io.gates import Gate
 
-__all__ = ["Outputs", "Surroundings", "key_of", "name_of", "named"]
+__all__ = ["BACKOFF", "BaseSetting", "Bit", "Outputs", "key_of", "name_of", "named"]
 
+BACKOFF = 1.0
 Name = tuple[Any, ...]  # of an output: (record, number of the output), or ("watermark", timestamp)
 
 
@@ -21,7 +23,7 @@ def key_of(value: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class BaseSetting:
     """The elements, and the options of the operator.
 
     Attributes:
@@ -31,6 +33,7 @@ class Surroundings:
         flatten: By record, the number of its outputs.
         gate: "one" for all calls, or one "per key".
         closings: How often it may close.
+        refuses: Whether it may refuse calls.
     """
 
     records: int = 2
@@ -60,17 +63,9 @@ class Surroundings:
             found += [Watermark(value)] * (value in self.walls)
         return found
 
-    def outputs(self) -> dict[Name, int]:
-        """All outputs in input order, if no record fails, with the number of their segment."""
-        found: dict[Name, int] = {}
-        segment = 0
-        for value in range(self.records):
-            for part in range(1 if self.flatten is None else self.flatten[value]):
-                found[value, part] = segment
-            if value in self.walls:
-                found["watermark", value] = segment + 1
-                segment += 2
-        return found
+    def results(self, value: int) -> list[Name]:
+        """The names of the outputs of a record."""
+        return [(value, part) for part in range(1 if self.flatten is None else self.flatten[value])]
 
     def check_call(self, value: int, running: list[int], done: Container[int]) -> None:
         """A call of this record begins."""
@@ -81,6 +76,55 @@ class Surroundings:
         if self.mode == "keyed" and key_of(value) in map(key_of, running):
             raise Violation(f"two calls of the key of {value} run at once")
 
+    def must_retry_first(self, due: dict[int, float]) -> bool:
+        """Whether as many records wait for their retry as can run at once: no new one may start."""
+        return self.gate != "per key" and len(due) >= self.capacity * (self.group or 1)
+
+    def ready(
+        self,
+        unfinished: Iterable[int],
+        busy: Container[int],
+        due: dict[int, float],
+        now: float,
+        is_open: Callable[[int], bool],
+    ) -> list[int]:
+        """The records that could start in a free slot, if new ones may start.
+
+        Args:
+            unfinished: Those without results, in arrival order.
+            busy: Those that are in a call.
+            due: When the backoff of a record ends.
+            now: The time.
+            is_open: Whether the gate of a key is open.
+        """
+        values = list(unfinished)
+        if self.mode == "keyed":  # only the first one of each key
+            values = list({key_of(value): value for value in reversed(values)}.values())
+        return [each for each in values if each not in busy and is_open(key_of(each)) and due.get(each, 0.0) <= now]
+
+
+class Bit(Gate):
+    """An abstract gate: one bit says whether it is open, and the world decides when it changes.
+
+    Attributes:
+        calls: The number of calls that it has admitted, and that run.
+    """
+
+    is_open: Any
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def started(self, now: float, weight: float) -> None:
+        if not self.is_open:
+            raise Violation("a call starts while its gate is closed")
+        self.calls += 1
+
+    def ended(self, now: float, seconds: float, outcome: Any, weight: float) -> None:
+        self.calls -= 1
+        if self.calls < 0:
+            raise Violation("a call has ended twice in its gate")
+
 
 class Outputs:
     """The outputs that were received: each once, in order, and none across a watermark.
@@ -89,10 +133,15 @@ class Outputs:
         got: Their names.
     """
 
-    def __init__(self, setting: Surroundings) -> None:
+    def __init__(self, setting: BaseSetting) -> None:
         self.got: list[Name] = []
         self._mode = setting.mode
-        self._segments = setting.outputs()
+        self._segments: dict[Name, int] = {}  # of all outputs, in input order
+        for value in range(setting.records):
+            segment = 2 * sum(wall < value for wall in setting.walls)
+            self._segments |= dict.fromkeys(setting.results(value), segment)
+            if value in setting.walls:
+                self._segments["watermark", value] = segment + 1
         self._places = {name: place for place, name in enumerate(self._segments)}
 
     def receive(self, name: Name) -> None:
@@ -124,8 +173,8 @@ def name_of(output: Any) -> Name:
     """The name of what was received."""
     if isinstance(output, Watermark):
         return "watermark", output.timestamp
-    result: Name = output.value if isinstance(output, StreamRecord) else output
-    return result
+    name: Name = output.value if isinstance(output, StreamRecord) else output
+    return name
 
 
 def named(name: Name) -> str:
