@@ -10,7 +10,7 @@ restore. The tests hold the real operator to this file: the same calls, the same
 outputs, at the same instants.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -89,7 +89,8 @@ class Heart:
         mode: "ordered", "unordered" or "keyed".
         timeout: Seconds for all attempts and backoffs of a record.
         capacity: The most calls that run at once. It protects the service.
-        buffer: The most records accepted and not yet received. It protects memory.
+        buffer: The most records accepted and not yet received, and the most watermarks.
+            It protects memory.
         key: For "keyed": records with equal keys keep their order.
         retry: A `RetryStrategy`, or None.
         on_timeout: An async function of the value, in place of a result that is late.
@@ -125,8 +126,7 @@ class Heart:
         self._taken = restored.taken  # elements that the source has given
         self._accepted = 0  # the sequence number of the next element
         self._received = 0  # outputs of the first in `_leaving` that have been received
-        self._records = 0  # in the buffer
-        self._walls = 0  # watermarks in the buffer: they have a limit of their own
+        self._held = Counter()  # in the buffer: records (False) and watermarks (True)
         self._has_ended = False
         self._failure = None
         self._has_room = trio.lowlevel.ParkingLot()
@@ -185,14 +185,13 @@ class Heart:
         """
         element, results = self._backlog[0]
         is_wall = isinstance(element, Watermark)
-        while (self._walls if is_wall else self._records) >= self.buffer:
+        while self._held[is_wall] >= self.buffer:
             await self._has_room.park()
         if is_wall:
             self._order.append_watermark(element, self._accepted, trio.current_time())
-            self._walls += 1
         else:
             self._append_record(element, results)
-            self._records += 1
+        self._held[is_wall] += 1
         self._backlog.popleft()
         self._accepted += 1
         self._emit()
@@ -323,10 +322,7 @@ class Heart:
         self._has_output.unpark_all()
 
     def _free_place(self, entry):
-        if entry.is_watermark:
-            self._walls -= 1
-        else:
-            self._records -= 1
+        self._held[entry.is_watermark] -= 1
         self._has_room.unpark()
 
     def __aiter__(self):
