@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.docs.pictures.interleavings import PLACES, states
 from tests.docs.pictures.runs import script
 from tests.docs.script import script as ci_script
+from tests.mutation.test_planted import BUGS, STEPS
 from trio_asyncio_io._core.queue import CompletionOrder, InputOrder, Order
 
+ROOT = Path(__file__).parents[2]
 LEAVING = PLACES.index("leaving")
 
 
@@ -44,3 +48,19 @@ def test_each_race_exists_without_its_cure_alone(ticket: str) -> None:
 def test_a_table_of_the_page_sums_the_counts_of_the_settings() -> None:
     source = "SMALL: Table = [(12, 3, Setting()), (30, 4, Setting(records=3))]\nOTHER = [(1, 1, Setting())]"
     assert list(ci_script("explored").tables_of(source)) == [("SMALL", [(12, 3), (30, 4)])]
+
+
+def test_the_readme_sums_the_tables() -> None:
+    explored = ci_script("explored")
+    modules = [path.read_text(encoding="utf-8") for path in explored.FOLDER.glob("test_*.py")]
+    counts = [each for module in modules for _, table in explored.tables_of(module) for each in table]
+    states = sum(states for _, states in counts)
+    assert f"{len(counts)} settings with {states:,} states" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_counts_the_planted_bugs() -> None:
+    page = (ROOT / "docs" / "design" / "every-interleaving.md").read_text(encoding="utf-8")
+    missed = sum("survives" in bug for bug in BUGS)
+    assert f"Of {len(BUGS)} planted bugs" in page
+    assert f"it finds {len(BUGS) - missed}, each with\na trace of at most {STEPS} steps" in page
+    assert f"the reason for each of the other {missed}:" in page
