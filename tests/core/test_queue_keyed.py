@@ -1,4 +1,4 @@
-"""The keyed queue. Tests of all three queues are in test_queue.py."""
+"""What the keyed queue adds to the face of the queues, see test_queue.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import StreamRecord, Watermark
+from trio_asyncio_io import StreamRecord
 from trio_asyncio_io.queues import KeyedStreamElementQueue
 
 
@@ -42,41 +42,6 @@ def test_a_record_that_completes_before_its_turn_has_no_successor(queue: KeyedSt
     assert queue.successor(a2) is None
     a1.complete([])
     assert queue.successor(a1) is a3
-
-
-def test_one_key_is_emitted_in_order_even_if_a_later_record_completes_first(queue: KeyedStreamElementQueue) -> None:
-    """For example, because a snapshot has a result for the later record."""
-    a1, a2, b1 = put(queue, "a1", "a2", "b1")
-    a2.complete([])
-    assert not queue.has_completed()
-    b1.complete([])
-    a1.complete([])
-    assert [queue.poll().element for _ in range(3)] == ["b1", "a1", "a2"]
-
-
-def test_other_keys_do_not_wait(queue: KeyedStreamElementQueue) -> None:
-    _, b1, c1 = put(queue, "a1", "b1", "c1")
-    c1.complete([])
-    b1.complete([])
-    assert [queue.poll().element for _ in range(2)] == ["c1", "b1"]
-
-
-def test_a_record_may_start_while_its_completed_predecessor_is_not_emitted(queue: KeyedStreamElementQueue) -> None:
-    (a1,) = put(queue, "a1")
-    a1.complete([])
-    (a2,) = put(queue, "a2")
-    assert queue.may_start(a2)
-    a2.complete([])
-    assert [queue.poll().element for _ in range(2)] == ["a1", "a2"]
-
-
-def test_the_order_of_a_key_holds_across_a_watermark(queue: KeyedStreamElementQueue) -> None:
-    a1, _, a2 = put(queue, "a1", Watermark(1), "a2")
-    assert not queue.may_start(a2)
-    a1.complete([])
-    assert queue.successor(a1) is a2
-    a2.complete([])
-    assert [queue.poll().element for _ in range(3)] == ["a1", Watermark(1), "a2"]
 
 
 def test_the_key_is_computed_from_the_value_of_a_record(queue: KeyedStreamElementQueue) -> None:
