@@ -14,7 +14,7 @@ runs all of them, for a small program:
 * **Equal states have equal futures.** Before each choice, a `Fingerprint` of the world and of all tasks is taken. If an
   earlier run had the same one, this run makes no further choices. Its end is still checked.
 * **Delay bounding.** The first option is first come, first served. With `bound`, a run deviates from it that often at
-  most (Emmi, Qadeer and Rakamaric, 2011). Most defects need one or two deviations.
+  most (Emmi, Qadeer and Rakamarić, 2011). Most defects need one or two deviations.
 
 A violation comes with the shortest trace that a second search finds.
 
