@@ -36,33 +36,6 @@ def test_it_has_no_more_attributes_than_python_reads_quickly() -> None:
     assert len(vars(ordered())) <= 29
 
 
-def test_an_accepted_record_becomes_a_job_and_a_watermark_does_not() -> None:
-    ledger = ordered()
-    a, watermark, b = accept(ledger, "a", Watermark(1), "b")
-    assert watermark.is_done
-    assert list(ledger.jobs) == [a, b]
-
-
-def test_a_record_counts_in_the_buffer_until_the_consumer_has_received_it() -> None:
-    ledger = ordered(1)
-    accept(ledger, "a")
-    assert accept(ledger, "b") == [None]
-    finish(ledger, ["A"])
-    assert accept(ledger, "b") == [None]
-    ledger.poll(0.0, 9)
-    assert accept(ledger, "b") == [None]
-    assert ledger.receive() == "A"
-    assert accept(ledger, "b") != [None]
-
-
-def test_only_the_last_output_of_an_element_frees_room_in_the_buffer() -> None:
-    ledger = ordered(1)
-    accept(ledger, "a")
-    finish(ledger, [1, 2, 3])
-    ledger.poll(0.0, 9)
-    assert [(ledger.receive(), ledger.has_room()) for _ in range(3)] == [(1, False), (2, False), (3, True)]
-
-
 def receive_all(ledger: Ledger) -> list[bool]:
     """Receive the completed entries; return for each whether a feeder that waits for room may continue then."""
     may_refill = []
@@ -109,17 +82,6 @@ def test_any_room_is_enough_without_bursts() -> None:
     assert receive_all(ledger) == [True]
 
 
-def test_an_element_without_outputs_is_gone_when_it_is_polled() -> None:
-    ledger = ordered(1)
-    accept(ledger, "a")
-    finish(ledger, [])
-    assert snapshot_of(ledger) == [(0, "a", [])]
-    assert [entry.results for entry in ledger.poll(0.0, 9)] == [[]]
-    assert not ledger.leaving
-    assert snapshot_of(ledger) == []
-    assert ledger.statistics().buffered == 0
-
-
 def test_as_many_watermarks_as_records_may_be_buffered() -> None:
     ledger = ordered(2)
     accept(ledger, "a", "b")
@@ -131,20 +93,6 @@ def test_as_many_watermarks_as_records_may_be_buffered() -> None:
     for _ in range(3):
         ledger.receive()
     assert accept(ledger, Watermark(3)) != [None]
-
-
-def test_jobs_start_in_arrival_order() -> None:
-    ledger = ordered()
-    accept(ledger, "a", "b", "c")
-    assert [ledger.start(0.0).value for _ in range(3)] == ["a", "b", "c"]
-
-
-def test_a_record_that_waited_for_its_key_starts_before_later_records() -> None:
-    ledger = Ledger(KeyOrder(lambda value: value[0]), 8)
-    accept(ledger, "a1", "a2", "b1", "c1", "a3")
-    assert finish(ledger, []).value == "a1"
-    assert [ledger.start(0.0).value for _ in range(3)] == ["a2", "b1", "c1"]
-    assert not ledger.jobs
 
 
 def test_nothing_becomes_a_job_after_close() -> None:
@@ -179,18 +127,6 @@ def test_a_snapshot_has_all_elements_from_the_backlog_to_those_that_leave_in_arr
     assert snapshot_of(ledger)[0] == (0, "a", ["A"])
 
 
-def test_a_snapshot_of_a_partly_received_element_has_the_remaining_outputs_only() -> None:
-    ledger = ordered()
-    accept(ledger, StreamRecord("a", 7))
-    finish(ledger, [1, 2, 3])
-    ledger.poll(0.0, 9)
-    ledger.receive()
-    assert snapshot_of(ledger) == [(0, StreamRecord("a", 7), [2, 3])]
-    ledger.receive()
-    ledger.receive()
-    assert snapshot_of(ledger) == []
-
-
 def test_a_snapshot_is_a_copy() -> None:
     ledger = ordered(3, SnapshotElement(0, "a", ["A"]))
     taken = ledger.snapshot()
@@ -212,17 +148,6 @@ def test_restored_elements_come_first_and_get_new_sequence_numbers() -> None:
     assert not ledger.is_drained()
 
 
-def test_taken_counts_the_elements_of_all_runs() -> None:
-    ledger = Ledger(InputOrder(), 2, Snapshot((SnapshotElement(7, "a"),), taken=10))
-    assert ledger.snapshot().taken == 10
-    ledger.accept_held(0.0)
-    accept(ledger, "b")
-    assert ledger.snapshot().taken == 11
-    ledger.hold("c")
-    assert ledger.snapshot().taken == 12
-    assert Ledger(InputOrder(), 2, Snapshot(taken=10)).snapshot().taken == 10
-
-
 def test_inserted_watermarks_do_not_count_as_taken() -> None:
     ledger = ordered(3)
     accept(ledger, "a", inserted_watermark(1), Watermark(2))
@@ -241,15 +166,6 @@ def test_restored_watermarks_do_not_change_taken(through: Any) -> None:
         restored.accept_held(0.0)
     accept(restored, inserted_watermark(3), "b")
     assert restored.snapshot().taken == 3
-
-
-def test_a_restored_result_is_not_a_job() -> None:
-    ledger = ordered()
-    entry = ledger.accept("a", 0.0, ["A"])
-    assert entry is not None
-    assert entry.is_done
-    assert not ledger.jobs
-    assert ledger.statistics().buffered == 1
 
 
 def test_the_statistics_follow_each_step() -> None:
@@ -345,16 +261,6 @@ def test_watermarks_do_not_count_in_the_statistics() -> None:
     assert ledger.receive() == Watermark(1)
     statistics = ledger.statistics()
     assert (statistics.emitted, statistics.peak_buffered, statistics.head_wait_seconds) == (0, 0, 0.0)
-
-
-def test_the_ledger_is_drained_when_backlog_and_order_are_empty() -> None:
-    ledger = ordered()
-    assert ledger.is_drained()
-    accept(ledger, "a")
-    assert not ledger.is_drained()
-    finish(ledger, ["A"])
-    ledger.poll(0.0, 9)
-    assert ledger.is_drained()
 
 
 @pytest.mark.parametrize(
