@@ -1,4 +1,4 @@
-"""A loom for Trio: a stateless model checker that runs a program in every interleaving of its tasks and environment.
+"""A loom for Trio: a model checker that runs a program in every interleaving of its tasks and of its environment.
 
 A test runs one interleaving, and a random test a few. The one with the defect is rare: a result comes at the instant of
 its deadline, while another task is one step from its checkpoint. As CHESS, Loom and Shuttle do for threads, `explore`
@@ -13,8 +13,8 @@ runs all of them, for a small program:
   copied, so the program and its tasks are the real ones.
 * **Equal states have equal futures.** Before each choice, a `Fingerprint` of the world and of all tasks is taken. If an
   earlier run had the same one, this run makes no further choices. Its end is still checked.
-* **Delay bounding.** The first option is first come, first served. With `bound`, a run deviates from it that often at
-  most (Emmi, Qadeer and Rakamarić, 2011). Most defects need one or two deviations.
+* **Delay bounding.** The first option is first come, first served. With `bound`, a run deviates from it at most that
+  often (Emmi, Qadeer and Rakamarić, 2011). Most defects need one or two deviations.
 
 A violation comes with the shortest trace that a second search finds.
 
