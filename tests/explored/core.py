@@ -473,6 +473,7 @@ class Gates:
 
 
 INTERVENTIONS = frozenset({"stop", "restore", "change_gate"})  # no task does them
+MOST_STATES = 100_000  # a broken core may have more and more of them
 
 
 def explore_core(setting: CoreSetting) -> Exploration:
@@ -480,7 +481,7 @@ def explore_core(setting: CoreSetting) -> Exploration:
     found, seen = Exploration(), {Core(setting).fingerprint()}
     todo, path = deque[tuple[Step, ...]]([()]), tuple[Step, ...]()
     try:
-        while todo:
+        while todo and len(seen) < MOST_STATES:
             start = path = todo.popleft()
             core, is_final = _replayed(setting, start), True
             for number, step in enumerate(core.steps()):
@@ -500,7 +501,7 @@ def explore_core(setting: CoreSetting) -> Exploration:
     except (Violation, Exception) as violation:  # noqa: BLE001 - a broken core may raise anything
         found.violation = f"{type(violation).__name__}: {violation}"
         found.trace = [_sentence(step) for step in path]
-    found.states, found.is_complete = len(seen), found.violation is None
+    found.states, found.is_complete = len(seen), not todo and found.violation is None
     return found
 
 
