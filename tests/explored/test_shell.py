@@ -83,7 +83,7 @@ GATES_AND_GROUPS: Table = [
     (49, 379, Setting(records=3, gate="one", refuses=True, stop_after=1, bound=0)),
     (136, 362, Setting(gate="one", cancel=True, bound=1)),
     (182, 482, Setting(gate="per key", cancel=True, bound=1)),
-    (56, 301, Setting(records=3, capacity=1, buffer=3, gate="per key", refuses=True, bound=0)),
+    (56, 305, Setting(records=3, capacity=1, buffer=3, gate="per key", refuses=True, bound=0)),
     (30, 107, Setting(records=3, buffer=3, group=2, gate="one", bound=1)),
     (72, 336, Setting(records=3, buffer=3, fails=True, group=2, gate="per key", bound=0)),
     (19, 77, Setting(records=3, capacity=1, buffer=3, fails=True, group=2, group_split=True)),

@@ -180,7 +180,7 @@ class GateLine:
     def delay(self, weights: Weights, now: float) -> float:
         """The longest delay of this line's own gates for a call with these weights.
 
-        From now on, the gate with that delay holds back the line until `held_until`.
+        If it is above 0, the gate with that delay holds back the line until `held_until`.
 
         Raises:
             RefusedError: A gate refuses the call.
@@ -197,7 +197,7 @@ class GateLine:
                     longest, holder = delay, each.gate
         if holder is not None:
             self.hold(holder.label, now)
-        self.held_until = now + longest
+        self.held_until = now + longest if longest else -inf
         return longest
 
     def line_for(self, weights: Weights, now: float, waiting: WaitingCall | None = None) -> GateLine | None:
