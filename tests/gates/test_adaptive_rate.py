@@ -245,7 +245,7 @@ def test_it_gives_up_with_the_last_answer_of_the_service() -> None:
     (note,) = raised.value.__notes__
     assert note == (
         "the service has accepted no call for 1.5 minutes (give_up), so the operator stops, and in its last answer it "
-        "asks to wait 16 days. Check the quota and start again when the service accepts calls, or set give_up to a "
+        "asks to wait 16 days. Check the service and its quota. Start again when it accepts calls, or set give_up to a "
         "longer time"
     )
 

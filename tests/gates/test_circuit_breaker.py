@@ -159,25 +159,35 @@ def test_it_gives_up_with_the_exception_of_the_service() -> None:
     with pytest.raises(ConnectionRefusedError) as raised:
         gate.delay(5.0, 1.0)
     assert str(raised.value) == "down"
-    assert raised.value.__notes__ == ["the circuit was not closed for 5.0 s (give_up), so the operator stops"]
+    (note,) = raised.value.__notes__
+    assert note == (
+        "the service has accepted no call for 5 seconds (give_up), so the operator stops. Check the service and its "
+        "quota. Start again when it accepts calls, or set give_up to a longer time"
+    )
 
 
-def test_after_giving_up_another_wait_begins() -> None:
+def test_after_giving_up_another_wait_begins_with_the_next_refusal() -> None:
     gate = opened(open_for=20.0, max_open=20.0, give_up=5.0)
     with pytest.raises(ConnectionRefusedError):
         gate.delay(5.0, 1.0)
-    assert gate.delay(5.0, 1.0) == 5.0
+    now = 5.0 + gate.delay(5.0, 1.0)
+    assert now >= 16.0
+    probe(gate, now, OVERLOAD)
+    assert gate.delay(now, 1.0) == 5.0
     with pytest.raises(ConnectionRefusedError):
-        gate.delay(10.0, 1.0)
+        gate.delay(now + 5.0, 1.0)
 
 
-def test_a_trickle_without_calls_counts_for_giving_up() -> None:
+def test_after_an_answered_probe_another_wait_begins_with_the_next_refusal() -> None:
     gate = opened(open_for=10.0, max_open=1000.0, give_up=60.0)
     probe(gate, 12.0, OK)
     for _ in range(3):
         probe(gate, 50.0, OVERLOAD)
+    due = 50.0 + gate.delay(50.0, 1.0)
+    gate.started(due, 1.0)
+    assert gate.delay(due, 1.0) == pytest.approx(110.0 - due)
     with pytest.raises(ConnectionRefusedError):
-        gate.delay(65.0, 1.0)
+        gate.delay(110.1, 1.0)
 
 
 def test_time_without_a_call_that_waits_does_not_count_for_giving_up() -> None:
@@ -277,12 +287,13 @@ def test_it_keeps_an_error_without_its_frames_until_a_probe_is_answered() -> Non
     assert raised.value.__cause__ is None
 
 
-def test_giving_up_adds_no_frames_to_the_error_that_it_keeps() -> None:
-    gate = opened(open_for=20.0, max_open=20.0, give_up=5.0)
-    errors = []
-    for now in (5.0, 10.0):
-        with pytest.raises(ConnectionRefusedError) as raised:
-            gate.delay(now, 1.0)
-        errors.append(raised.value)
-    assert errors[0] is not errors[1]
-    assert len(errors[1].__notes__) == 1
+def test_after_giving_up_it_keeps_no_error() -> None:
+    alive: WeakSet[UnavailableError] = WeakSet()
+    gate = CircuitBreaker(calls=1, open_for=20.0, max_open=20.0, give_up=5.0)
+    gate.ended(0.0, 0.0, overload(alive), 1.0)
+    with pytest.raises(UnavailableError) as raised:
+        gate.delay(5.0, 1.0)
+    alive.add(raised.value)
+    del raised
+    gc.collect()
+    assert not alive

@@ -12,16 +12,19 @@ __all__ = ["Refusals"]
 
 
 class Refusals:
-    """The refusals of a service since its last success. A gate waits for the next success, but not without an end.
+    """The refusals of a service since its last success. A gate waits for the next success, for a limited time.
 
     Args:
         give_up: Seconds without a success after which the gate gives up. `math.inf`: never.
+
+    Attributes:
+        error: The exception of the last refusal, without its frames. None: the service has refused no call since.
     """
 
     def __init__(self, give_up: float) -> None:
         self._give_up = give_up
         self._since = inf
-        self._error: Exception | None = None
+        self.error: Exception | None = None
         self._asks: float | None = None
 
     def add(self, now: float, outcome: Outcome) -> None:
@@ -29,11 +32,11 @@ class Refusals:
         self._since = min(self._since, now)
         self._asks = outcome.retry_after
         if outcome.error is not None:
-            self._error = without_frames(outcome.error)
+            self.error = without_frames(outcome.error)
 
     def end(self) -> None:
         """The service has accepted a call."""
-        self._since, self._error, self._asks = inf, None, None
+        self._since, self.error, self._asks = inf, None, None
 
     def skip(self, seconds: float) -> None:
         """No call has waited for this long, so nothing is known of that time."""
@@ -45,7 +48,7 @@ class Refusals:
         Raises:
             Exception: That of the last refusal: the gate gives up. From then on, another wait begins.
         """
-        error = self._error
+        error = self.error
         if not delay or error is None:  # there is nothing to fail with
             return delay
         give_up_at = self._since + self._give_up
@@ -59,5 +62,5 @@ class Refusals:
         wait = "" if self._asks is None else f", and in its last answer it asks to wait {in_words(self._asks)}"
         return (
             f"the service has accepted no call for {in_words(self._give_up)} (give_up), so the operator stops{wait}. "
-            "Check the quota and start again when the service accepts calls, or set give_up to a longer time"
+            "Check the service and its quota. Start again when it accepts calls, or set give_up to a longer time"
         )

@@ -8,9 +8,9 @@ from random import random
 from typing import Literal, TypeAlias, get_args
 
 from .._core.gate import Classify, ConfiguredGate, Outcome, RefusedError
+from .._core.refusals import Refusals
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe
-from .._values.notes import add_note, copied, without_frames
 
 __all__ = ["CircuitBreaker", "CircuitOpenError"]
 
@@ -50,9 +50,9 @@ class CircuitBreaker(ConfiguredGate):
         open_for: Seconds until the first probe, above 0 and finite.
         max_open: Upper limit of the seconds until a later probe, above 0 and finite.
         trickle: Upper limit of calls at once after a probe was answered, 1 or more.
-        give_up: Seconds after which the operator fails with the service's own exception, if the circuit was never
-            closed meanwhile; above 0. Time in which no call waited for a probe does not count. `math.inf`: never. With
-            the mode "fail", the operator never gives up.
+        give_up: Seconds after which the operator fails with the service's own exception, if the service has answered
+            no probe meanwhile; above 0. Time in which no call waited for a probe does not count. `math.inf`: never.
+            With the mode "fail", the operator never gives up.
         classify: exception -> `Outcome` or its kind. None (the default): the kind that `Outcome` describes.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
@@ -95,43 +95,35 @@ class CircuitBreaker(ConfiguredGate):
         self._ends: deque[tuple[float, bool]] = deque()  # of the window: the instant, and whether it was overload
         self._overloads = 0
         self._in_a_row = 0
-        self._failing_since = inf  # the first opening since the circuit was closed
+        self._refusals = Refusals(self.give_up if mode == "pause" else inf)
         self._seconds_open = 0.0
         self._open_until = -inf
         self._trickle_until = -inf
         self._running = 0  # since the first probe
-        self._error: Exception | None = None  # the last one since the circuit is open, until a probe is answered
 
     @property
     def is_closed(self) -> bool:
         """Whether all calls may start."""
-        return self._failing_since == inf
+        return self._open_until == -inf
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - all calls are alike
-        """0.0 while the circuit is closed; the seconds until the next probe."""
-        if self.is_closed:
-            return 0.0
-        delay = self._delay(now)
-        if not delay:
-            return 0.0
-        if self.mode == "fail":
-            raise CircuitOpenError("the circuit is open: the service does not answer") from self._error
-        if self._error is None:  # there is nothing to fail with
-            return delay
-        give_up_at = self._failing_since + self.give_up
-        if now >= give_up_at:
-            self._failing_since = now  # another wait begins, such as that of the next run
-            error = copied(self._error)  # raising it adds frames, which would keep the operator
-            add_note(error, f"the circuit was not closed for {self.give_up} s (give_up), so the operator stops")
-            raise error
-        return min(delay, give_up_at - now)
+        """0.0 while the circuit is closed; the seconds until the next probe.
+
+        Raises:
+            CircuitOpenError: The circuit is open, in the mode "fail".
+            Exception: That of the last refusal: the service has answered no probe for `give_up` seconds.
+        """
+        delay = 0.0 if self.is_closed else self._delay(now)
+        if delay and self.mode == "fail":
+            raise CircuitOpenError("the circuit is open: the service does not answer") from self._refusals.error
+        return self._refusals.limited(delay, now)
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count the calls of a circuit that is not closed."""
         if self.is_closed:
             return
         if self._is_probe_due(now):  # nothing is known of the time in which no call waited for its probe
-            self._failing_since += now - self._open_until
+            self._refusals.skip(now - self._open_until)
             self._open_until = now
         self._running += 1
 
@@ -161,8 +153,7 @@ class CircuitBreaker(ConfiguredGate):
             self._ends.clear()
         self.is_idle = not self._ends
         if self._is_down(self.calls):
-            self._failing_since = now
-            self._keep(outcome)
+            self._refusals.add(now, outcome)
             self._open(now, self.open_for)
 
     def _probed(self, now: float, outcome: Outcome) -> None:
@@ -170,13 +161,13 @@ class CircuitBreaker(ConfiguredGate):
             return
         is_probe = self._trickle_until == -inf
         self._count(now, outcome)
-        self._keep(outcome)
         if outcome.kind == "overload":
+            self._refusals.add(now, outcome)
             if self._is_down(1):
                 self._open(now, min(2 * self._seconds_open, self.max_open))
         elif is_probe:
             self._trickle_until = now + self.open_for
-            self._error = None
+            self._refusals.end()
             self._forget()
         elif now >= self._trickle_until:
             self._close()
@@ -186,11 +177,6 @@ class CircuitBreaker(ConfiguredGate):
         self._ends.append((now, is_overload))
         self._overloads += is_overload
         self._in_a_row = self._in_a_row + 1 if is_overload else 0
-
-    def _keep(self, outcome: Outcome) -> None:
-        """Keep the error of an overload without its frames, which would keep the operator."""
-        if outcome.kind == "overload" and outcome.error is not None:
-            self._error = without_frames(outcome.error)
 
     def _is_down(self, calls: int) -> bool:
         is_share_reached = len(self._ends) >= calls and self._overloads >= self.share * len(self._ends)
@@ -208,8 +194,8 @@ class CircuitBreaker(ConfiguredGate):
         self._overloads = self._in_a_row = 0
 
     def _close(self) -> None:
-        self._failing_since = inf
-        self._error = None
+        self._open_until = -inf
+        self._refusals.end()
         self._forget()
         self.is_idle = True
 
