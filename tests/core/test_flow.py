@@ -142,3 +142,30 @@ def test_slots_wait_for_a_gate_of_a_key_if_the_last_records_leave_some_free() ->
     ledger.end_input(0.0)
     start(ledger, 0.0)
     assert totals_at(ledger, 2.0).gated == 2.0
+
+
+def test_a_gate_holds_calls_back_only_while_a_slot_is_free() -> None:
+    """A retry may join a call at the gate, and take the only slot when the gate admits it."""
+    ledger = ledger_of("a", "b", capacity=1)
+    ledger.wait_for_gate(ledger.take(), 0.0)
+    ledger.settle(0.0)
+    start(ledger, 2.0)
+    ledger.settle(2.0)
+    assert totals_at(ledger, 9.0).gated == 2.0
+
+
+def test_the_supply_ends_at_one_instant_in_whatever_order_its_events_come() -> None:
+    ledgers = [ledger_of("a", "b", capacity=3), ledger_of("a", "b", capacity=3)]
+    for number, ledger in enumerate(ledgers):
+        a = start(ledger, 0.0)
+        if number:
+            ledger.complete(a, ["A"], 2.0)
+            ledger.settle(2.0, idles=True)
+            start(ledger, 2.0)
+            ledger.end_input(2.0)
+        else:
+            ledger.end_input(2.0)
+            start(ledger, 2.0)
+            ledger.complete(a, ["A"], 2.0)
+            ledger.settle(2.0, idles=True)
+    assert [totals_at(ledger, 9.0).supply for ledger in ledgers] == [9.0, 9.0]

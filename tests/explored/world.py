@@ -600,7 +600,7 @@ class Account:
         """All but the wait for the consumer is counted until the supply has ended."""
         now = self._world.loom.now
         first = min(self._supplied_at, now)
-        last = min((each for each in self.ends if each >= first), default=now)
+        last = min((each for each in self.ends if each > first), default=now)
         if not first <= totals.supply <= last:
             raise Violation(f"totals().supply is {totals.supply:g} s, and it ended between {first:g} and {last:g} s")
         for name in ("busy", "consumer", "gated", "retries", "full"):

@@ -83,10 +83,13 @@ class Service:
         self.load = load
         self.attempts: Counter[int] = Counter()
         self.calls = 0
+        self.started_at = -math.inf  # the latest first call of a record
 
     async def __call__(self, numbers: Any) -> Any:
         self.calls += 1
         together = [numbers] if self.load.group is None else numbers
+        if any(not self.attempts[number] for number in together):
+            self.started_at = trio.current_time()
         await trio.sleep(max(self.load.calls[number][1] for number in together) / 4)
         ends = [self.end(number) for number in together]
         if "raises" in ends:
@@ -109,41 +112,25 @@ class Truth(trio.abc.Instrument):
         self.operator, self.service, self.load = operator, service, service.load
         self.seconds = dict.fromkeys([*REASONS, "busy", "consumer"], 0.0)
         self._begin = self._at = trio.current_time()
-        self._before = 0, 0  # this instant: how many calls had begun, and how many ran
-        self._idle: list[tuple[float, bool, bool, bool]] = []  # see `_note_idle`
+        self.supply: float | None = None  # when it has ended
+        self._before = 0, 0  # before the latest instant: how many calls had begun, and how many ran
         self._state: dict[str, float] = {}
         self._running, self._is_idle = 0, False
 
     def before_io_wait(self, timeout: float) -> None:
         now = trio.current_time()
-        if now > self._at:
-            self._note_idle()
         for what, number in self._state.items():
             self.seconds[what] += number * (now - self._at)
+        if self.supply is None and now > self._at and self._has_supply_ended():
+            self.supply = self._at - self._begin
         self._at, self._state = now, self._read()
 
-    @property
-    def supplies(self) -> list[float]:
-        """When the supply may have ended: as a call ended, or without calls, and nothing was left to start.
-
-        An instant at which that is sure is the last one. It is not sure if calls began and ended at it, or if the input
-        ended at it, too: Trio runs the tasks of one instant in any order.
-        """
-        supplies = []
-        for number, (supply, has_changed, fewer, is_last) in enumerate(self._idle):
-            if has_changed or is_last:
-                supplies.append(supply)
-            if is_last or (fewer and number):
-                return supplies
-        return [*supplies, self._at - self._begin]
-
-    def _note_idle(self) -> None:
-        """If nothing is left to start, the latest instant: do other calls, fewer calls, and no calls run?"""
-        calls, running = self._before
-        self._before = self.service.calls, self._running
-        if self._is_idle:
-            has_changed = self._before != (calls, running)
-            self._idle.append((self._at - self._begin, has_changed, self._running < running, not self._running))
+    def _has_supply_ended(self) -> bool:
+        """Whether no record was left to start at the latest instant, when a call ended or began, or without calls."""
+        before, self._before = self._before, (self.service.calls, self._running)
+        has_changed = before != self._before
+        last = max(self.service.started_at, self.operator._ledger.flow.input_end)
+        return self._is_idle and (not self._running or (has_changed and self._at > last))
 
     def _read(self) -> dict[str, float]:
         ledger = self.operator._ledger
@@ -226,7 +213,7 @@ def test_each_sum_is_what_the_state_of_the_operator_adds_up_to(load: Load) -> No
     totals, truth = on_virtual_time(lambda: account_of(load))
     found = {what: getattr(totals, what) for what in truth.seconds}
     assert found == pytest.approx(truth.seconds, abs=1e-5 * (1 + totals.seconds))
-    assert any(totals.supply == pytest.approx(supply, abs=1e-6) for supply in truth.supplies)
+    assert totals.supply == pytest.approx(totals.seconds if truth.supply is None else truth.supply, abs=1e-6)
 
 
 @given(LOADS)

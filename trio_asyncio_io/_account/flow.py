@@ -101,6 +101,7 @@ class Flow:
         consumer_seconds: The time in which outputs waited for the consumer, in seconds, as are the next sums.
         blocked_seconds: The time in which calls let no other task run.
         input_end: The instant at which the input has ended; inf: it has not.
+        started_at: The instant of the last record's first start.
         backoffs: sequence -> the end of the backoff of a record that waits for its retry.
         spent: sequence -> (seconds in backoffs, seconds in earlier attempts) of a retried record without a result.
         rested_seconds: The backoffs of invocations that have ended.
@@ -127,6 +128,7 @@ class Flow:
         self.consumer_seconds = 0.0
         self.blocked_seconds = 0.0
         self.input_end = inf
+        self.started_at = -inf
         self.backoffs: dict[int, float] = {}
         self.spent: dict[int, tuple[float, float]] = {}
         self.rested_seconds = 0.0
@@ -139,6 +141,7 @@ class Flow:
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
         self._supply_end: Totals | None = None
+        self._supply_until = inf
         self._calls = Calls()  # those for groups
 
     def begin(self, clocks: tuple[float, float]) -> None:
@@ -177,11 +180,23 @@ class Flow:
             reason = self.full
         elif lacks and not has_ended:
             reason = self.source
-        elif lacks and idles and not new and self._supply_end is None:
-            self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
+        self._end_supply(now, idles=idles, is_over=reason is None and lacks and not new)
         for stopwatch in (self.gate, self.retries, self.keyed, self.full, self.source):
             stopwatch.turn(stopwatch is reason, now)
         self.lacks_records = self.keyed.is_on or self.full.is_on or self.source.is_on
+
+    def _end_supply(self, now: float, *, idles: bool, is_over: bool) -> None:
+        """End the supply if it is over, or continue it if more has happened at the same instant.
+
+        Calls end and start in any order at one instant. The supply ends at the same instant in all of these orders.
+        """
+        if self._supply_end is None:
+            is_later = not self._counters.running or now > max(self.input_end, self.started_at)
+            if is_over and idles and is_later:
+                self._supply_until = now
+                self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
+        elif not is_over and now == self._supply_until:
+            self._supply_end = None
 
     def end_gate_wait(self, seconds: float) -> None:
         """A record has waited for a gate."""
@@ -257,6 +272,7 @@ class Flow:
             seconds=now - begin,
             consumer=self.consumer_seconds,
             cpu=cpu_seconds - begin_cpu,
+            blocked=self.blocked_seconds,
             rested_seconds=self.rested_seconds,
             repeated_seconds=self.repeated_seconds,
             timed_out_seconds=self.timed_out_seconds,
@@ -288,7 +304,6 @@ class Flow:
             keyed=self.keyed.seconds(now),
             gated=self.gate.seconds(now),
             retries=self.retries.seconds(now),
-            blocked=self.blocked_seconds,
         )
 
     def _running(self, now: float) -> float:

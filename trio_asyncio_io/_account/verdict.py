@@ -40,8 +40,9 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
         buffer: Upper limit of records that an operator holds.
         group: Upper limit of records in a call. 0: without the option `group`.
         seconds: The length of the runs so far.
-        supply: The part of `seconds` up to the moment when the input had ended, all records had started, and a worker
-            looked for another one: at the latest when the next call ended.
+        supply: The part of `seconds` in which records could start. It ends after the input has ended and all records
+            have started, at the next end of a call or start of a retry that leaves no call waiting for a gate. If no
+            call runs, it ends immediately.
         busy: The time for which invocations held a slot.
         source: The time in which a slot was free, the buffer had room, the input had not ended, and no record waited.
             A record that waits for its group, or for its retry, does not count.
@@ -268,7 +269,7 @@ def _of_service(totals: Totals, compared: Compared | None) -> tuple[str, str]:
 
 def _of_blocking(totals: Totals, _: Compared | None) -> tuple[str, str]:
     reason = (
-        f"The function let nothing else run {totals.share_of_supply(totals.blocked):.0%} of the time, "
+        f"The function let nothing else run {totals.share_of_run(totals.blocked):.0%} of the time, "
         f"{duration(totals.blocked / totals.calls)} in each call. The thread of the loop used the CPU "
         f"{totals.share_of_run(totals.cpu):.0%} of the time."
     )
@@ -481,7 +482,7 @@ def _of_few(totals: Totals) -> str:
 
 def _limit_of(totals: Totals, compared: Compared | None) -> Limit:
     if totals.first_calls < min(ENOUGH_CALLS, ROUNDS * totals.capacity):
-        if totals.share_of_supply(totals.blocked) >= LOOP_IS_BLOCKED:
+        if totals.share_of_run(totals.blocked) >= LOOP_IS_BLOCKED:
             return "blocking"
         return "gate" if totals.share_of_supply(totals.gated) >= GATE_IS_SHUT else "unknown"
     return _limit_outside(totals) or _limit_of_flow(totals, compared)
@@ -491,7 +492,7 @@ def _limit_outside(totals: Totals) -> Limit | None:
     """The limit of an operator, if it is neither one of its options nor its source."""
     if totals.share_of_run(totals.cpu) >= CPU_IS_BUSY:
         return "cpu"
-    blocked, is_late = totals.share_of_supply(totals.blocked), totals.share_of_run(totals.consumer) >= CONSUMER_IS_LATE
+    blocked, is_late = totals.share_of_run(totals.blocked), totals.share_of_run(totals.consumer) >= CONSUMER_IS_LATE
     if blocked >= LOOP_IS_BLOCKED:
         return "blocking"
     is_shut = totals.share_of_supply(totals.gated) >= GATE_IS_SHUT or totals.refused > totals.records

@@ -324,7 +324,7 @@ class Ledger:
         if not countdown:
             self._sample(entry, slot_wait)
             entry.load = running
-        entry.since = now
+        entry.since = self.flow.started_at = now
         return entry
 
     def reserve(self) -> None:
@@ -349,7 +349,7 @@ class Ledger:
         if not countdown:
             self._sample(entry, slot_wait)
             entry.load = self.counters.running
-        entry.since = now
+        entry.since = self.flow.started_at = now
 
     def start_after_wait(self, call: Entry, now: float) -> None:
         """Start an attempt of records that have a slot. Their waits do not count towards its timeout."""
@@ -361,7 +361,8 @@ class Ledger:
             self._sampling.countdown -= 1
             if not self._sampling.countdown:
                 self._sample(entry, now - entry.since)
-            entry.since, entry.load = now, running
+            entry.since = self.flow.started_at = now
+            entry.load = running
         if self.flow.group:
             call.since = min(entry.since for entry in call.records)
             self.flow.start_call(now)

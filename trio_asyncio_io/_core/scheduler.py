@@ -204,7 +204,7 @@ class Scheduler:
                 break
             elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
-        ledger.settle(now, idles=not self.starts)
+        ledger.settle(now, idles=all(call.attempts for call, _, _ in self.starts))
 
     def take(self, now: float) -> tuple[Entry, WaitingCall | None, Exception | None]:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
