@@ -246,13 +246,16 @@ def _of_capacity(totals: Totals, compared: Compared | None) -> tuple[str, str]:
         return reason, "Find out why the calls fail. More capacity only makes more of them fail."
     if totals.groups and totals.group_size < GROUPS_ARE_FULL * totals.group:
         return reason, f"Make fewer calls: {_fewer_calls(totals)}"
-    back = f"If the throughput did not rise, go back to {totals.capacity:,}."
+    back, half = f"go back to {totals.capacity:,}", totals.capacity // 2
     double = f"capacity={2 * totals.capacity:,}"
     if compared is None:
         reason = f"{reason} The load was always about the same, so its effect on the latency is unknown."
-        return reason, f"Try {double}: it gives up to 2 x the throughput if the latency does not rise. {back}"
+        back = f"the calls wait in the service: {back}{f', or to {half:,} if that is as fast' if half else ''}"
+        try_it = f"Try {double}: it gives up to 2 x the throughput if the latency does not rise."
+        return reason, f"{try_it} If the throughput did not rise, {back}."
     reason = f"{reason} {_response(*compared)}"
-    return reason, f"Set {double}: it gives 2 x the throughput if the latency still does not rise. {back}"
+    set_it = f"Set {double}: it gives 2 x the throughput if the latency still does not rise."
+    return reason, f"{set_it} If the throughput did not rise, {back}."
 
 
 def _of_service(totals: Totals, compared: Compared | None) -> tuple[str, str]:
