@@ -24,6 +24,7 @@ from trio_asyncio_io.policies import cached, gated, hedged, persistent, single_f
 from udfs import ClusterBudget, ClusterRate, Memo, async_pandas_udf
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._memo.directory import Directory
+from udfs._memo.merge import merge
 from udfs._plan.arguments import make_settings
 from udfs._sent.packed_function import pack
 from udfs._sent.settings import MemoTask
@@ -184,6 +185,19 @@ def test_a_refused_argument_shows_no_secret(fail: Callable[[], Any]) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         fail()
     assert "sk-" not in full_text(caught.value)  # the lines of this file in the traceback name the variable `SECRET`
+
+
+def test_a_memo_whose_files_cannot_be_merged_logs_no_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unreachable(_: Directory) -> None:
+        raise OSError("no route to host")
+
+    directory = Directory(f"{BUCKET}?region=eu-west-1", pa.schema([]))
+    monkeypatch.setattr("udfs._memo.merge._settled", unreachable)
+    merge(directory)
+    assert "the memo s3://***@bucket/memo could not be merged: no route to host" in caplog.text
+    assert "SECRET" not in caplog.text + str(vars(directory))
 
 
 async def test_a_row_that_failed_shows_no_secret() -> None:

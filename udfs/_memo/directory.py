@@ -99,6 +99,7 @@ class Directory:
         schema: The columns of the answers, with metadata that identifies the memo.
 
     Attributes:
+        path: The path for messages and logs, without a password.
         can_append: Whether files can grow, as on a local file system. Objects cannot. A mount is tried, and set to
             False by the first writer whose append it refuses.
 
@@ -107,7 +108,7 @@ class Directory:
     """
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
-        self.path = path
+        self.path = without_user(path)
         self.schema = schema
         self.digest = digest_of(schema)
         self._older: dict[str, pa.Schema] = {}  # of files whose answers have fewer fields, by digest
@@ -136,11 +137,6 @@ class Directory:
         found.files()
         return found
 
-    @property
-    def shown_path(self) -> str:
-        """Its path for messages, without a password."""
-        return without_user(self.path)
-
     def claim(self) -> None:
         """Make the memo, or check that it has the same contents. Its answers may get more fields.
 
@@ -155,7 +151,7 @@ class Directory:
         try:
             self._fs.create_dir(self._root, recursive=True)
         except NotADirectoryError as error:
-            raise MemoError(f"the memo {self.shown_path} is below a file: give the path of a directory") from error
+            raise MemoError(f"the memo {self.path} is below a file: give the path of a directory") from error
         name = self.put_table(self.schema.empty_table(), range(0))
         try:
             self.files()
@@ -196,7 +192,7 @@ class Directory:
         opened = self._open(file, kept_bytes)
         if digest_of(opened.schema) not in {self.digest, *self._older}:
             raise MemoError(
-                f"the file {file.name} of the memo {self.shown_path} belongs to another memo: remove it from here"
+                f"the file {file.name} of the memo {self.path} belongs to another memo: remove it from here"
             )
         return opened
 
@@ -270,7 +266,7 @@ class Directory:
         except FileNotFoundError:  # Arrow also raises it if the directory is made while it looks
             return {}
         except NotADirectoryError as error:
-            raise MemoError(f"the memo {self.shown_path} is a file: give the path of a directory") from error
+            raise MemoError(f"the memo {self.path} is a file: give the path of a directory") from error
         return {info.base_name: info for info in infos}
 
     def _check_older(self, digest: str, schema: pa.Schema) -> None:
@@ -284,7 +280,7 @@ class Directory:
         elif has_grown(self.schema, schema):
             names = sorted(new_fields(self.schema.field("answer").type, schema.field("answer").type) or [])
             raise MemoError(
-                f"the answers of the memo {self.shown_path} have more fields than this query: add {', '.join(names)} "
+                f"the answers of the memo {self.path} have more fields than this query: add {', '.join(names)} "
                 "to its schema, with the types that the memo has, and drop the new columns afterwards"
             )
         else:
@@ -294,7 +290,7 @@ class Directory:
         wanted = contents_of(self.schema)
         name = next((name for name in _REMEDIES if found.get(name) != wanted.get(name)), "format")
         return (
-            f"the memo {self.shown_path} has {name} {found.get(name)!r}, and this query has {wanted.get(name)!r}: "
+            f"the memo {self.path} has {name} {found.get(name)!r}, and this query has {wanted.get(name)!r}: "
             f"{_REMEDIES[name]}"
         )
 
@@ -316,12 +312,12 @@ class Directory:
             raise
         except DamagedError as error:
             raise MemoError(
-                f"the file {file.name} of the memo {self.shown_path} cannot be read (damaged: {error}): remove it, "
+                f"the file {file.name} of the memo {self.path} cannot be read (damaged: {error}): remove it, "
                 "and only its answers are called for again"
             ) from error
         except (OSError, pa.ArrowException) as error:
             raise MemoError(
-                f"the file {file.name} of the memo {self.shown_path} cannot be read ({str(error).strip()}): check its "
+                f"the file {file.name} of the memo {self.path} cannot be read ({str(error).strip()}): check its "
                 "permissions and the storage"
             ) from error
 

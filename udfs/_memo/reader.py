@@ -95,7 +95,7 @@ class Reader:
         files = self._directory.files().values()
         if not files:
             raise MemoError(
-                f"this worker does not see the memo {self._directory.shown_path}, which the driver has made: "
+                f"this worker does not see the memo {self._directory.path}, which the driver has made: "
                 "use a path on storage that the driver and all workers share"
             )
         return [file for file in files if set(file.buckets) & set(self._buckets)]

@@ -41,7 +41,7 @@ async def numbered_async() -> dict[str, str]:
 
 
 class Tokens(AsyncFunction[Any, dict[str, str]]):
-    """Counts how often it is opened. Equal columns share one, from test to test."""
+    """Counts how often it is opened and closed. Equal columns share one, from test to test."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -51,6 +51,9 @@ class Tokens(AsyncFunction[Any, dict[str, str]]):
 
     async def invoke(self) -> dict[str, str]:
         return numbered()
+
+    async def close(self) -> None:
+        counted("closed")
 
 
 @pytest.mark.parametrize("headers", [numbered, numbered_async, Tokens()], ids=["function", "async", "AsyncFunction"])
@@ -70,6 +73,14 @@ async def test_an_async_function_is_opened_before_its_first_call() -> None:
     async with responding(200) as server:
         await results_of(work("http_get", headers=Tokens("opened")), [server.url] * 3)
     assert (COUNTS["opened"], COUNTS["tokens"]) == (1, 3)
+
+
+async def test_an_async_function_is_closed_with_its_column() -> None:
+    call = HttpOptions(Tokens("closed")).settings().function.unpack()
+    await call.open()
+    assert "closed" not in COUNTS
+    await call.close()
+    assert COUNTS["closed"] == 1
 
 
 async def fetch() -> dict[str, str]:
