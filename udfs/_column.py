@@ -66,7 +66,7 @@ class AsyncPandasUDF(Generic[F_co]):
     deterministic: bool = False
     cluster_rate: tuple[ClusterRate, ...] = ()
     cluster_budget: ClusterBudget | None = None
-    function: F_co = field(default=cast(Any, None), repr=False, compare=False)
+    function: F_co = field(default=cast(Any, None), compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the function, because a decorated function's name refers to the UDF. The settings have it packed."""

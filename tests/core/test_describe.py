@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -55,6 +56,28 @@ def test_a_repr_that_raises_has_a_placeholder() -> None:
             raise RuntimeError("no")
 
     assert describe(Broken()) == "<Broken whose repr raised RuntimeError>"
+
+
+@dataclass
+class Client:
+    token: str
+
+    def __call__(self) -> None: ...
+
+    def ask(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        (Client("SECRET"), "Client(…)"),
+        (Client("SECRET").ask, "<bound method Client.ask>"),
+        (partial(Client("SECRET").ask, "SECRET"), "partial(<bound method Client.ask>)"),
+    ],
+)
+def test_a_function_is_shown_without_what_it_holds(function: Any, shown: str) -> None:
+    assert describe(function) == shown
+    assert describe([function]) == f"[{shown}]"
 
 
 SHORT: list[Any] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,9 @@ from tests.docs.public import PUBLIC
 from tests.udfs.http.proxying import proxying
 from tests.udfs.http.serving import ok, refusing, serving
 from tests.udfs.http_columns.working import get
-from trio_asyncio_io import AsyncFunction, AsyncWaitOperator
+from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
-from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.gates import Budget, PerKey, RateLimit
 from trio_asyncio_io.policies import cached, gated, hedged, persistent, single_flight
 from udfs import ClusterBudget, ClusterRate, Memo, async_pandas_udf
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
@@ -52,6 +53,30 @@ class Ask(AsyncFunction[str, str]):
         return question
 
 
+@dataclass
+class Client:
+    """Its generated repr shows the token."""
+
+    token: str = SECRET
+
+    async def __call__(self, question: str) -> str:
+        return self.token + question
+
+    async def ask(self, question: str) -> str:
+        return await self(question)
+
+    def weigh(self, question: str) -> float:
+        return len(self.token + question)
+
+
+@dataclass
+class AskAs(AsyncFunction[str, str]):
+    token: str = SECRET
+
+    async def invoke(self, question: str) -> str:
+        return self.token + question
+
+
 def headers() -> dict[str, str]:
     return {"authorization": SECRET}
 
@@ -82,6 +107,12 @@ MADE: dict[str, Callable[[], Any]] = {
 INNER: dict[str, Callable[[], Any]] = {
     "a packed function": lambda: pack(ask),
     "a packed AsyncFunction": lambda: pack(Ask()),
+    "an object with a policy": lambda: hedged(Client(), after=1.0),
+    "an AsyncFunction with a policy": lambda: cached(AskAs()),
+    "a method with a policy": lambda: single_flight(Client().ask),
+    "a method in threads": lambda: in_thread(Client().weigh),
+    "gates with a method as key": lambda: PerKey(Budget(1.0, weight=Client().weigh), key=Client().weigh),
+    "a retry strategy": lambda: FixedDelay(1, 1.0, retry_on=Client().weigh, retry_after=partial(print, SECRET)),
     "settings": lambda: make_settings(bound, 1.0, {}),
     "a column UDF with a policy": lambda: async_pandas_udf(cached(ask), StringType(), timeout=1.0),
     "options of a column": lambda: HttpOptions({"authorization": SECRET}),
@@ -168,6 +199,8 @@ def full_text(error: BaseException) -> str:
 @pytest.mark.parametrize(
     "fail",
     [
+        lambda: persistent(AskAs(), "answers.sqlite"),
+        lambda: AsyncWaitOperator(ask, mode="ordered", timeout=1.0, gate=Client()),  # type: ignore[arg-type]
         lambda: Memo(f"dbfs:/user:{SECRET}@host/memo"),
         lambda: Memo(f"file://user:{SECRET}@host/memo"),
         lambda: Directory(f"nowhere://user:{SECRET}@host/memo", pa.schema([])),

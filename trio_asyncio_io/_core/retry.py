@@ -15,7 +15,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -184,7 +184,7 @@ def _check_retry_on(retry_on: object) -> None:
             raise TypeError(f"retry_on must be an exception type, a tuple of them or a predicate, got {retry_on!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RetryStrategy(ABC):
     """The base class of retry strategies; override `backoff` to write your own.
 
@@ -230,6 +230,10 @@ class RetryStrategy(ABC):
         if self.budget is not None and not isinstance(self.budget, RetryBudget):
             raise TypeError(f"budget must be a RetryBudget or None, got {self.budget!r}")
 
+    def __repr__(self) -> str:
+        shown = (f"{each.name}={describe(getattr(self, each.name))}" for each in fields(self))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     @abstractmethod
     def backoff(self, attempt: int, random: float) -> float:
         """Seconds to wait after attempt number `attempt`, not negative. A pure function of its arguments.
@@ -267,7 +271,7 @@ class RetryStrategy(ABC):
 
 
 @share_descriptions(RetryStrategy)
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FixedDelay(RetryStrategy):
     """The same delay before every retry (FLIP-232's `FixedDelayRetryStrategy`).
 
@@ -292,7 +296,7 @@ class FixedDelay(RetryStrategy):
 
 
 @share_descriptions(RetryStrategy)
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExponentialBackoff(RetryStrategy):
     """Exponentially growing delays with random jitter.
 
@@ -346,7 +350,7 @@ class ExponentialBackoff(RetryStrategy):
 
 
 @share_descriptions(RetryStrategy)
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DelayList(RetryStrategy):
     """A list of delays, one for each retry; `max_retries` is its length.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import partial
 from math import floor, inf, log10
+from types import MethodType
 from typing import Any
 
 __all__ = ["amount", "describe", "duration", "plural", "printable"]
@@ -47,13 +48,22 @@ def _start_of_repr(value: Any, limit: int) -> str:
     if kind in _BRACKETS and value:
         opening, closing = _BRACKETS[kind] if kind is not tuple or len(value) > 1 else ("(", ",)")
         return opening + _joined(_items(value, limit - 1), limit) + closing
-    if kind is partial:  # its arguments may be secrets
-        return f"partial({_start_of_repr(value.func, limit - 1)})"
     names = _field_names(value)
-    if names is not None:
-        parts = (f"{name}={_start_of_repr(getattr(value, name), limit - 1)}" for name in names)
-        return f"{kind.__qualname__}({_joined(parts, limit)})"
-    return repr(value)
+    function = _function(value, limit, has_fields=names is not None)
+    if function is not None or names is None:
+        return function or repr(value)
+    parts = (f"{name}={_start_of_repr(getattr(value, name), limit - 1)}" for name in names)
+    return f"{kind.__qualname__}({_joined(parts, limit)})"
+
+
+def _function(value: Any, limit: int, *, has_fields: bool) -> str | None:
+    """A function without what it holds, which may be secrets. None: it is none, or its repr is not a generated one."""
+    kind = type(value)
+    if kind is partial:
+        return f"partial({_start_of_repr(value.func, limit - 1)})"
+    if kind is MethodType:
+        return f"<bound method {value.__qualname__}>"
+    return f"{kind.__qualname__}(…)" if has_fields and (callable(value) or hasattr(kind, "invoke")) else None
 
 
 def _items(value: Any, limit: int) -> Iterator[str]:
