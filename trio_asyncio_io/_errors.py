@@ -169,11 +169,13 @@ class NotAsyncError(TypeError):
     """
 
     @classmethod
-    def for_coroutine(cls, name: str, result: CoroutineType[Any, Any, Any]) -> NotAsyncError:
+    def for_coroutine(
+        cls, name: str, result: CoroutineType[Any, Any, Any], *, verb: str = "returned", remedy: str = "return await"
+    ) -> NotAsyncError:
         """The error for a function of this name whose result is a coroutine. The coroutine is closed."""
         if getcoroutinestate(result) == CORO_CREATED:
             result.close()  # Python would warn that it was never awaited
-        return cls(f"{name} returned a coroutine: write `return await {result.__name__}(...)`")
+        return cls(f"{name} {verb} a coroutine: write `{remedy} {result.__name__}(...)`")
 
     @classmethod
     def for_result(cls, name: str, result: object, *, shows_value: bool = True) -> NotAsyncError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from trio_asyncio_io._values.checks import (
     check_callable,
+    check_callback,
     check_exception_types,
     check_int,
     check_name,
@@ -22,6 +24,15 @@ from trio_asyncio_io._values.checks import (
 class Int64:
     def __index__(self) -> int:
         return 7
+
+
+async def wait(*_: Any) -> None: ...
+
+
+class Waits:
+    async def __call__(self) -> None: ...
+
+    async def wait(self) -> None: ...
 
 
 def check_share(name: str, value: Any) -> float:
@@ -77,6 +88,11 @@ def test_a_path_may_begin_with_the_home_directory(monkeypatch: pytest.MonkeyPatc
         (check_seconds, math.inf, {"finite": True}, ValueError, "x must be finite seconds and not negative, got inf"),
         (check_seconds, 0, {"positive": True}, ValueError, "x must be seconds above 0, got 0"),
         (check_callable, "f", {}, TypeError, "x must be callable, got 'f'"),
+        (check_callback, "f", {}, TypeError, "x must be callable, got 'f'"),
+        (check_callback, wait, {}, TypeError, "x must not be async, got <function wait at 0x"),
+        (check_callback, partial(wait, 1), {}, TypeError, "x must not be async, got partial(<function wait at 0x"),
+        (check_callback, Waits().wait, {}, TypeError, "x must not be async, got <bound method Waits.wait>: write it "),
+        (check_callback, Waits(), {}, TypeError, "x must not be async, got <tests.core.test_checks.Waits object at"),
         (
             check_exception_types,
             [OSError],

@@ -146,7 +146,7 @@ def test_an_invalid_number_of_retries_is_refused(
         ({"retry_on": OSError("an instance")}, "retry_on must be an exception type, a tuple of them or a predicate"),
         ({"retry_on": (OSError, is_busy)}, "retry_on must be an exception type, a tuple of them or a predicate"),
         ({"retry_on": None}, "retry_on must be"),
-        ({"retry_on_result": 3}, "retry_on_result must be a predicate or None, got 3"),
+        ({"retry_on_result": 3}, "retry_on_result must be callable, got 3"),
     ],
 )
 def test_an_invalid_retry_on_is_refused(kind: type[RetryStrategy], keywords: dict[str, Any], message: str) -> None:

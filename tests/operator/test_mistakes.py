@@ -14,7 +14,8 @@ import pytest
 import trio
 
 from tests.support import outputs, stable_id
-from trio_asyncio_io import AsyncWaitOperator, FixedDelay, NotAsyncError, ordered_wait
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, NotAsyncError, keyed_wait, ordered_wait
+from trio_asyncio_io.gates import AdaptiveRate, PerKey, RateLimit
 from trio_asyncio_io.policies import cached
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -145,6 +146,38 @@ async def test_a_forgotten_await_ends_the_run_with_an_error_that_names_it(
 async def test_a_forgotten_await_for_a_record_of_a_group_is_named(async_wait: Any, autojump_clock: Any) -> None:
     with pytest.raises(NotAsyncError, match=MISSING_AWAIT):
         await outputs(async_wait([1], forgets_in_a_group, timeout=5.0, group=2))
+
+
+async def test_a_forgotten_await_of_a_flattened_output_is_named(async_wait: Any, autojump_clock: Any) -> None:
+    async def forgets(value: int) -> list[Any]:
+        return [value, waiting(value)]
+
+    with pytest.raises(NotAsyncError, match=r"^with flatten=True an output is a coroutine: write `await waiting\("):
+        await outputs(async_wait([1], forgets, timeout=5.0, flatten=True))
+
+
+async def is_busy(_: Any) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: FixedDelay(1, 1.0, retry_on=is_busy),  # type: ignore[arg-type]
+        lambda: FixedDelay(1, 1.0, retry_on_result=is_busy),  # type: ignore[arg-type]
+        lambda: FixedDelay(1, 1.0, retry_after=is_busy),
+        lambda: RateLimit(1.0, weight=is_busy),  # type: ignore[arg-type]
+        lambda: AdaptiveRate(classify=is_busy),  # type: ignore[arg-type]
+        lambda: PerKey(RateLimit(1.0), key=is_busy),
+        lambda: keyed_wait([1], sleeps, timeout=5.0, key=is_busy),
+        lambda: cached(sleeps, key=is_busy),
+        lambda: cached(sleeps, ttl=1.0, negative_ttl=1.0, is_negative=is_busy),  # type: ignore[arg-type]
+    ],
+)
+def test_an_async_function_whose_result_nothing_awaits_is_refused(make: Callable[[], Any]) -> None:
+    """Its coroutine would be true, so that each result is retried, and hashable, so that each call has its own key."""
+    with pytest.raises(TypeError, match=r"^\w+ must not be async, got <function is_busy at 0x\w+>: write it with def"):
+        make()
 
 
 @pytest.mark.parametrize("wrap", [cached, partial])

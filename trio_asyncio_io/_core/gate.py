@@ -11,7 +11,7 @@ from decimal import Context, Decimal
 from functools import lru_cache, partial, reduce
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from .._values.checks import check_callable, check_optional_name, check_seconds
+from .._values.checks import check_callback, check_optional_name, check_seconds
 from .._values.describe import describe
 
 __all__ = [
@@ -203,7 +203,7 @@ class ConfiguredGate(Gate):
 
     def _set(self, callback: Callable[..., Any] | None, name: str | None) -> None:
         """Check and set the arguments that all of these gates have."""
-        setattr(self, self._callback, None if callback is None else check_callable(self._callback, callback))
+        setattr(self, self._callback, None if callback is None else check_callback(self._callback, callback))
         self.name = check_optional_name(name)
 
     def configuration(self) -> dict[str, Any]:
@@ -251,7 +251,7 @@ class PerKey:
             raise TypeError(f"the gate of a PerKey must be a Gate or a list of gates, got {describe(gate)}")
         _check_distinct(gates)
         self.gates: tuple[Gate, ...] = tuple(gates)
-        self.key = check_callable("key", key)
+        self.key = check_callback("key", key)
         self.copies: tuple[Copies, ...] = tuple(Copies(each) for each in self.gates)
 
     def __repr__(self) -> str:

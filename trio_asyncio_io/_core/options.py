@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from .._values.checks import check_callable, check_int, check_seconds
+from .._values.checks import check_callback, check_int, check_seconds
 from .._values.describe import describe
 from .automatic import Auto
 from .gate import Gate, PerKey, as_gates
@@ -141,7 +141,7 @@ class Options:
         if self.group_split and self.group is None:
             raise ValueError("group_split=True needs group=: give the upper limit of records in one call")
         self._set_buffer()
-        self._check_callables()
+        self._check_callbacks()
         self._check_mode()
         if self.restore is not None and (problem := problem_of(self.restore)):
             raise SnapshotError(problem)
@@ -165,7 +165,7 @@ class Options:
             check_int("buffer", buffer, at_least=self.group or 1, limit_name="the size of a group")
         object.__setattr__(self, "buffer", buffer)
 
-    def _check_callables(self) -> None:
+    def _check_callbacks(self) -> None:
         if self.retry is not None and not isinstance(self.retry, RetryStrategy):
             raise TypeError(f"retry must be a RetryStrategy such as FixedDelay(3, 1.0), got {describe(self.retry)}")
         if self.on_timeout is not None and not callable(self.on_timeout):
@@ -194,7 +194,7 @@ class Options:
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, got {describe(self.mode)}")
         if self.key is not None:
-            check_callable("key", self.key)
+            check_callback("key", self.key)
         if (self.mode == "keyed") != (self.key is not None):
             raise TypeError(f'mode "keyed" takes key=, a callable, and no other mode does; got {describe(self.key)}')
 

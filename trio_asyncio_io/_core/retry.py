@@ -23,7 +23,7 @@ from numbers import Real
 from random import Random
 from typing import Any, TypeAlias, TypeVar
 
-from .._values.checks import check_int, check_number, check_seconds
+from .._values.checks import check_callback, check_int, check_number, check_seconds
 from .._values.describe import describe
 from .._values.notes import attribute_of, leaves_of, set_on
 from .._values.public import share_descriptions
@@ -181,7 +181,10 @@ def _check_retry_on(retry_on: object) -> None:
                     f"retry_on takes exceptions below Exception, got {each.__name__}: cancellation is final"
                 )
         elif isinstance(retry_on, tuple) or not callable(each):
-            raise TypeError(f"retry_on must be an exception type, a tuple of them or a predicate, got {retry_on!r}")
+            rule = "retry_on must be an exception type, a tuple of them or a predicate"
+            raise TypeError(f"{rule}, got {describe(retry_on)}")
+        else:
+            check_callback("retry_on", each)
 
 
 @dataclass(frozen=True, repr=False)
@@ -222,11 +225,11 @@ class RetryStrategy(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_retries", check_int("max_retries", self.max_retries, at_least=0))
         _check_retry_on(self.retry_on)
-        if self.retry_on_result is not None and not callable(self.retry_on_result):
-            raise TypeError(f"retry_on_result must be a predicate or None, got {self.retry_on_result!r}")
+        if self.retry_on_result is not None:
+            check_callback("retry_on_result", self.retry_on_result)
         check_seconds("attempt_timeout", self.attempt_timeout, positive=True)
-        if self.retry_after is not None and not callable(self.retry_after):
-            raise TypeError(f"retry_after must be a callable or None, got {self.retry_after!r}")
+        if self.retry_after is not None:
+            check_callback("retry_after", self.retry_after)
         if self.budget is not None and not isinstance(self.budget, RetryBudget):
             raise TypeError(f"budget must be a RetryBudget or None, got {self.budget!r}")
 

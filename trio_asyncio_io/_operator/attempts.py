@@ -313,4 +313,8 @@ def _flattened(result: Any) -> Sequence[Any]:
         outputs = iter(result)
     except TypeError as error:
         raise TypeError(f"with flatten=True a result must be an iterable of outputs, got {describe(result)}") from error
-    return tuple(outputs)
+    found = tuple(outputs)
+    for each in found:
+        if type(each) is CoroutineType:
+            raise NotAsyncError.for_coroutine("with flatten=True an output", each, verb="is", remedy="await")
+    return found

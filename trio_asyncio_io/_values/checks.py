@@ -6,6 +6,7 @@ import math
 import operator
 import os
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -13,6 +14,7 @@ from .describe import describe
 
 __all__ = [
     "check_callable",
+    "check_callback",
     "check_exception_types",
     "check_int",
     "check_name",
@@ -115,6 +117,14 @@ def check_callable(name: str, value: Any) -> Any:
     """Return a callable."""
     if not callable(value):
         raise TypeError(f"{name} must be callable, got {describe(value)}")
+    return value
+
+
+def check_callback(name: str, value: Any) -> Any:
+    """Return a callable that is not async. Nothing awaits its result, and a coroutine is true and hashable."""
+    check_callable(name, value)
+    if iscoroutinefunction(value) or iscoroutinefunction(type(value).__call__):
+        raise TypeError(f"{name} must not be async, got {describe(value)}: write it with def, and do not await in it")
     return value
 
 

@@ -12,7 +12,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._operator.calls import FromCache
-from .._values.checks import check_callable, check_exception_types, check_int, check_seconds
+from .._values.checks import check_callback, check_exception_types, check_int, check_seconds
 from .._values.notes import copied, without_frames
 from ._policy import Policy, RunChange, Wrapped, by_position
 
@@ -46,7 +46,7 @@ class Lifetime:
         check_seconds("ttl", self.ttl, positive=True)
         if self.negative_ttl is not None:
             check_seconds("negative_ttl", self.negative_ttl)
-        check_callable("is_negative", self.is_negative)
+        check_callback("is_negative", self.is_negative)
 
     @property
     def negative_seconds(self) -> float:

@@ -15,6 +15,7 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._operator.function import Invokes, OpenedFunction, Wrapper, as_function
 from .._operator.tasks import awaited
+from .._values.checks import check_callback
 from .._values.describe import describe
 
 __all__ = ["Policy", "RunChange", "Wrapped", "by_position", "distinct_key"]
@@ -48,7 +49,7 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
         if callable(timeout := getattr(self._inner, "timeout", None)):
             self.timeout = timeout  # the operator checks whether it exists
         self._users = OpenCount()
-        self._key = key
+        self._key = None if key is None else check_callback("key", key)
         self._options = options if key is None else {"key": key, **options}
 
     def __reduce__(self) -> Any:

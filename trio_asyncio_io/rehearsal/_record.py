@@ -18,7 +18,7 @@ from .._core.retry import RetryStrategy
 from .._errors import outcome_of
 from .._operator.function import AsyncFunction, Function, Wrapper, as_function, awaitable_from
 from .._operator.stream import unordered_wait
-from .._values.checks import check_callable, check_int, check_number, check_optional_name
+from .._values.checks import check_callback, check_int, check_number, check_optional_name
 from .._values.describe import describe
 from ._sample import CallOutcome, RecordedCall, Sample
 
@@ -91,7 +91,7 @@ async def record(
     gates = () if gate is None else (gate,) if isinstance(gate, Gate | PerKey) else tuple(gate)
     recorded = _Recorded(function, retry, check_optional_name(weight_name))
     if weight is not None:
-        check_callable("weight", weight)
+        check_callback("weight", weight)
     values = await _values(source, elements)
     if not values:
         raise ValueError("the source is empty, so no call was made: give it elements")

@@ -53,7 +53,7 @@ from math import inf
 from random import random
 from typing import Any, Literal, TypeAlias
 
-from ..._values.checks import check_callable, check_int, check_optional_name, check_seconds
+from ..._values.checks import check_callback, check_int, check_optional_name, check_seconds
 from ..._values.describe import amount, plural
 from ..gate import Classify, Gate, Outcome
 from ..refusals import Refusals
@@ -144,7 +144,7 @@ class Auto(Gate):
         self.most = check_int("most", most, at_least=self.start or 1, limit_name="start" if start else "")
         self.most_at_once = self.most
         self.give_up = check_seconds("give_up", give_up, positive=True)
-        self.classify = None if classify is None else check_callable("classify", classify)
+        self.classify = None if classify is None else check_callback("classify", classify)
         self.name = check_optional_name(name)
         first = float(min(self.start or START, self.most))
         self._mode: Mode = "free"
