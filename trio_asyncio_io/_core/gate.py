@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from functools import lru_cache, partial, reduce
+from math import inf
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from .._values.checks import check_callback, check_optional_name, check_seconds
@@ -126,6 +127,8 @@ class Gate(ABC):
         weight: The arguments of a call -> its weight, such as its tokens. None: each call weighs 1.0.
         most_at_once: Upper limit of the calls that it admits at the same time, or None. The capacity of an operator
             must be at least as high.
+        longest_wait: Upper limit of the seconds for which a retry waits because the service asks for it. Then the
+            record comes to the gate, which may give up.
         name: Gates of one class and name share one state. None: the object has its own. `classify` and `weight` are not
             shared: an operator applies those of the gate that it was given.
         must_keep: Whether a `PerKey` keeps its state for every key, however many there are.
@@ -135,6 +138,7 @@ class Gate(ABC):
     classify: Classify | None = None
     weight: Callable[..., float] | None = None
     most_at_once: int | None = None
+    longest_wait: float = inf
     name: str | None = None
     must_keep: bool = False
 

@@ -285,6 +285,7 @@ class Scheduler:
         *,
         has_raised: bool = True,
         half: Half | None = None,
+        at_most: float = inf,
     ) -> bool:
         """End an attempt that is followed by another one after these seconds. Frees the slot.
 
@@ -296,14 +297,16 @@ class Scheduler:
             cause: The error of the attempt, if a gate may refuse the next one.
             has_raised: Whether the attempt has raised; otherwise its result is retried.
             half: The half of a group in which it is called again. None: it was not in a split call.
+            at_most: Upper limit of the backoff, if the next attempt would begin before the deadline without it.
 
         Returns:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
             instant, the deadline comes before the end of the backoff.
         """
-        due = now + seconds
-        if due >= entry.since + self.deadlines.timeout:
+        if now + seconds >= entry.since + self.deadlines.timeout:
             return False
+        seconds = min(seconds, at_most)
+        due = now + seconds
         self.deadlines.running.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
         waiting = self.waiting[entry.sequence] = WaitingCall(entry, due, context, cause, half)

@@ -184,6 +184,7 @@ class Gates:
     Attributes:
         is_idle: Whether no call has to be checked.
         has_keys: Whether calls have gates of their keys.
+        longest_wait: The shortest `Gate.longest_wait`.
         line: The line of all calls.
         is_weighted: Whether a gate has weights.
         admissions: sequence -> the call that was admitted and has not ended. A call that started while all gates were
@@ -208,6 +209,7 @@ class Gates:
         self._lines: dict[Hashable, GateLine] = {}  # key -> its line
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
+        self.longest_wait = min((gate.longest_wait for gate in self._given), default=inf)
         self.is_idle = False
         self.has_keys = self._per_key is not None
         self.line = GateLine(common, change=self._change, count_running=running)

@@ -111,6 +111,7 @@ class WorkerPool:
         self.on_failure = on_failure
         self.gates = gates
         self.admissions = {} if gates is None else gates.admissions
+        self.longest_wait = inf if gates is None else gates.longest_wait
         self.timer = Timer(self._next_instant, self._on_instant)
         self.timeout = scheduler.deadlines.timeout
         self.running = scheduler.deadlines.running
@@ -543,21 +544,34 @@ class Worker:
             self._give_up(entry, raised)
             return
         if wait is not None:
-            self._retry(entry, wait, error, now, half_of(self._entry))
+            is_requested = reading is not None and reading.seconds is not None and wait <= reading.seconds
+            at_most = self._pool.longest_wait if is_requested else inf
+            self._retry(entry, wait, error, now, half_of(self._entry), at_most=at_most)
         elif half is not None and retries.may_split(error):
             self._retry(entry, 0.0, error, now, half)
         else:
             self._give_up(entry, error)
 
-    def _retry(self, entry: Entry, seconds: float, error: Exception | None, now: float, half: Half | None) -> None:
+    def _retry(
+        self,
+        entry: Entry,
+        seconds: float,
+        error: Exception | None,
+        now: float,
+        half: Half | None,
+        *,
+        at_most: float = inf,
+    ) -> None:
         """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
         context = trio.lowlevel.current_task().context
         is_changed = not self._pool.has_groups and self._pool.context.is_changed_in(context)
         changed = context if is_changed else None
         cause = None if self._pool.gates is None else error
-        if self._pool.scheduler.retry(entry, changed, seconds, now, cause, has_raised=error is not None, half=half):
+        if self._pool.scheduler.retry(
+            entry, changed, seconds, now, cause, has_raised=error is not None, half=half, at_most=at_most
+        ):
             self._pool.retries.withdraw()
-            self._pool.timer.wake_by(now + seconds)
+            self._pool.timer.wake_by(now + min(seconds, at_most))
             self._may_be_early = True  # other calls that fail now may hold back new records
         else:
             self._give_up(entry, cause=error)

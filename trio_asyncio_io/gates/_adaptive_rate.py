@@ -120,7 +120,7 @@ class AdaptiveRate(ConfiguredGate):
         self.cut = check_number("cut", cut, "above 0 and below 1", lambda share: 0 < share < 1)
         self.growth = check_number("growth", growth, "above 0 and finite", lambda number: 0 < number < inf)
         self.max_pause = check_seconds("max_pause", max_pause, finite=True)
-        self.give_up = check_seconds("give_up", give_up, positive=True)
+        self.give_up = self.longest_wait = check_seconds("give_up", give_up, positive=True)
         self._set(classify, name)
         self._w: float | None = None  # the rate that was refused; None: searching
         self._grows_from = -inf  # t = 0: the cut, later by the time that was paused or not used

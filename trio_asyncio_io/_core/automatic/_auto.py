@@ -143,7 +143,7 @@ class Auto(Gate):
         self.start = None if start is None else check_int("start", start, at_least=1)
         self.most = check_int("most", most, at_least=self.start or 1, limit_name="start" if start else "")
         self.most_at_once = self.most
-        self.give_up = check_seconds("give_up", give_up, positive=True)
+        self.give_up = self.longest_wait = check_seconds("give_up", give_up, positive=True)
         self.classify = None if classify is None else check_callback("classify", classify)
         self.name = check_optional_name(name)
         first = float(min(self.start or START, self.most))
