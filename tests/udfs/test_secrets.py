@@ -203,6 +203,7 @@ def full_text(error: BaseException) -> str:
         lambda: AsyncWaitOperator(ask, mode="ordered", timeout=1.0, gate=Client()),  # type: ignore[arg-type]
         lambda: Memo(f"dbfs:/user:{SECRET}@host/memo"),
         lambda: Memo(f"file://user:{SECRET}@host/memo"),
+        lambda: Memo(f"file:user:{SECRET}@host/memo"),
         lambda: Directory(f"nowhere://user:{SECRET}@host/memo", pa.schema([])),
         lambda: Directory(f"s4://user:{SECRET} @host/memo", pa.schema([])),
         lambda: ClusterRate(1.0, by=f"http://user:{SECRET}@host"),
@@ -244,6 +245,13 @@ async def test_a_row_that_failed_shows_no_secret() -> None:
         )
     assert [row["error"]["type"] for row in rows] == ["ConnectError", "InvalidURL", "UnsupportedProtocol"]
     assert "SECRET" not in str(rows)
+
+
+async def test_a_url_that_cannot_be_requested_shows_no_secret() -> None:
+    async with client() as http:
+        with pytest.raises(httpx.UnsupportedProtocol) as caught:
+            await http.get(f"ftp://u:{SECRET}@host/?key={SECRET}")
+    assert "SECRET" not in str(caught.value) + repr(caught.value)
 
 
 async def test_a_proxy_that_refuses_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
