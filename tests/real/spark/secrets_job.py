@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import trio
@@ -22,12 +23,12 @@ from udfs.http_columns import http_get
 SECRET = os.environ["TEST_SECRET"]
 
 
+@dataclass
 class Client(AsyncFunction[int, Any]):
-    """A client with a token, whose method of this name fails."""
+    """A client with a token, which its repr shows, and whose method of this name fails."""
 
-    def __init__(self, failing: str) -> None:
-        self.token = SECRET
-        self.failing = failing
+    failing: str
+    token: str = SECRET
 
     async def open(self) -> None:
         if self.failing == "open":
