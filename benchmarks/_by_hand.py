@@ -1,33 +1,31 @@
-"""Calls from Spark by hand, with asyncio or with threads: with a barrier per batch, or with a sliding window."""
+"""Calls from Spark by hand: with asyncio or threads and a barrier per batch, or with asyncio and a sliding window."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
-from threading import BoundedSemaphore, Thread
+from threading import Thread
+from typing import Any, TypeVar
 
 import pandas as pd
 
-__all__ = [
-    "CAPACITY",
-    "TIMEOUT",
-    "Latency",
-    "blocking_call",
-    "gathered",
-    "pooled",
-    "sliding_loop",
-    "sliding_threads",
-]
+__all__ = ["CAPACITY", "TIMEOUT", "Latency", "blocking_call", "gathered", "pooled", "requesting", "sleeping"]
+__all__ += ["sliding_loop"]
 
 CAPACITY = 100
 TIMEOUT = 5.0
+AHEAD = 10_000  # rows in the window, beside those of the frame that was read last
 
+T = TypeVar("T")
 Latency = Callable[[int], float]
 Frames = Iterator[pd.DataFrame]
+Call = Callable[[int], Awaitable[int]]
+Client = Callable[[], AbstractAsyncContextManager[Call]]
 
 
 def blocking_call(seconds_of: Latency, number: int) -> int:
@@ -36,26 +34,49 @@ def blocking_call(seconds_of: Latency, number: int) -> int:
     return number
 
 
-async def _call(seconds_of: Latency, number: int) -> int:
-    async with asyncio.timeout(TIMEOUT):
-        await asyncio.sleep(seconds_of(number))
-        return number
+def sleeping(seconds_of: Latency) -> AbstractAsyncContextManager[Call]:
+    """Calls that only have a latency."""
+
+    async def call(number: int) -> int:
+        async with asyncio.timeout(TIMEOUT):
+            await asyncio.sleep(seconds_of(number))
+            return number
+
+    return nullcontext(call)
 
 
-def gathered(seconds_of: Latency, frames: Frames) -> Frames:
-    """The usual code by hand: one `asyncio.gather` for each Arrow batch."""
+@asynccontextmanager
+async def requesting(url: str) -> AsyncIterator[Call]:
+    """Requests through one session of aiohttp."""
+    import aiohttp  # noqa: PLC0415 - optional
+
+    async def get(number: int) -> int:
+        async with session.get(f"{url}/{number}") as response:
+            response.raise_for_status()
+            return int((await response.json())["answer"])
+
+    connector = aiohttp.TCPConnector(limit=CAPACITY)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session:
+        yield get
+
+
+def gathered(client: Client, frames: Frames) -> Frames:
+    """The usual code by hand: one `asyncio.gather` for each Arrow batch, with a loop and a client of its own."""
     for frame in frames:
-        yield frame.assign(answer=asyncio.run(_gather(seconds_of, frame["id"])))
+        yield frame.assign(answer=asyncio.run(_gather(client, frame["id"])))
 
 
-async def _gather(seconds_of: Latency, numbers: Iterable[int]) -> list[int]:
-    slots = asyncio.Semaphore(CAPACITY)
+async def _gather(client: Client, numbers: Iterable[int]) -> list[int]:
+    async with client() as call:
+        return await asyncio.gather(*_limited(call, asyncio.Semaphore(CAPACITY), numbers))
 
+
+def _limited(call: Call, slots: asyncio.Semaphore, numbers: Iterable[int]) -> Iterator[Coroutine[Any, Any, int]]:
     async def one(number: int) -> int:
         async with slots:
-            return await _call(seconds_of, number)
+            return await call(number)
 
-    return await asyncio.gather(*map(one, numbers))
+    return map(one, numbers)
 
 
 def pooled(seconds_of: Latency, frames: Frames) -> Frames:
@@ -65,71 +86,33 @@ def pooled(seconds_of: Latency, frames: Frames) -> Frames:
             yield frame.assign(answer=list(pool.map(partial(blocking_call, seconds_of), frame["id"])))
 
 
-def sliding_loop(seconds_of: Latency, frames: Frames) -> Frames:
-    """Careful code by hand: an event loop in a thread, and a window of calls that slides over the frames."""
-    loop, slots = asyncio.new_event_loop(), asyncio.Semaphore(CAPACITY)
+def sliding_loop(client: Client, frames: Frames) -> Frames:
+    """Careful code by hand: a loop in a thread, one client, and a window of calls that slides over the frames."""
+    loop, slots, opened = asyncio.new_event_loop(), asyncio.Semaphore(CAPACITY), AsyncExitStack()
+    begun: deque[tuple[pd.DataFrame, Future[list[int]]]] = deque()
 
-    async def one(number: int) -> int:
-        try:
-            return await _call(seconds_of, number)
-        finally:
-            slots.release()
+    def on_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop)
 
-    async def start(numbers: Iterable[int]) -> list[asyncio.Task[int]]:
-        tasks = []
-        for number in numbers:
-            await slots.acquire()
-            tasks.append(asyncio.create_task(one(number)))
-        return tasks
-
-    async def results_of(tasks: list[asyncio.Task[int]]) -> list[int]:
-        return await asyncio.gather(*tasks)
-
-    def begin(numbers: Iterable[int]) -> Future[list[int]]:
-        tasks = asyncio.run_coroutine_threadsafe(start(numbers), loop).result()
-        return asyncio.run_coroutine_threadsafe(results_of(tasks), loop)
+    async def answers(numbers: Iterable[int]) -> list[int]:
+        return await asyncio.gather(*_limited(call, slots, numbers))
 
     thread = Thread(target=loop.run_forever)
     thread.start()
     try:
-        yield from _in_order(frames, begin)
+        call = on_loop(opened.enter_async_context(client())).result()
+        for frame in frames:
+            begun.append((frame, on_loop(answers(frame["id"].tolist()))))
+            while begun and (begun[0][1].done() or sum(len(each) for each, _ in begun) > AHEAD):
+                yield _finished(*begun.popleft())
+        while begun:
+            yield _finished(*begun.popleft())
     finally:
+        on_loop(opened.aclose()).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-def sliding_threads(seconds_of: Latency, frames: Frames) -> Frames:
-    """The same with a thread pool."""
-    slots = BoundedSemaphore(CAPACITY)
-
-    def one(number: int) -> int:
-        try:
-            return blocking_call(seconds_of, number)
-        finally:
-            slots.release()
-
-    def begin(numbers: Iterable[int]) -> Future[list[int]]:
-        calls = []
-        for number in numbers:
-            slots.acquire()
-            calls.append(pool.submit(one, number))
-        return waiter.submit(lambda: [call.result() for call in calls])
-
-    with ThreadPoolExecutor(CAPACITY) as pool, ThreadPoolExecutor(1) as waiter:
-        yield from _in_order(frames, begin)
-
-
-def _in_order(frames: Frames, begin: Callable[[Iterable[int]], Future[list[int]]]) -> Frames:
-    """The frames in their order, each when its calls have ended; the calls of later frames run meanwhile."""
-    begun: deque[tuple[pd.DataFrame, Future[list[int]]]] = deque()
-    for frame in frames:
-        begun.append((frame, begin(frame["id"].tolist())))
-        while begun and begun[0][1].done():
-            yield _finished(*begun.popleft())
-    while begun:
-        yield _finished(*begun.popleft())
-
-
-def _finished(frame: pd.DataFrame, results: Future[list[int]]) -> pd.DataFrame:
-    return frame.assign(answer=results.result())
+def _finished(frame: pd.DataFrame, answers: Future[list[int]]) -> pd.DataFrame:
+    return frame.assign(answer=answers.result())

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 from udfs import async_pandas_udf, unordered_wait
 
-from ._by_hand import CAPACITY, TIMEOUT, Latency, blocking_call, gathered, pooled, sliding_loop, sliding_threads
+from ._by_hand import CAPACITY, TIMEOUT, Latency, blocking_call, gathered, pooled, sleeping, sliding_loop
 from ._enriching import BATCH, seconds_to_run
 from ._latencies import seconds_of, steady_seconds_of
 from ._loops import worker_loop
@@ -80,9 +80,9 @@ def _measured(
     spark.conf.set(BATCH, size)
     spark.conf.set(CONCURRENCY, CAPACITY)
     jobs = {}
-    for name, enrich in _contenders(workload.seconds_of).items():
-        seconds_to_run(enrich(_numbers(spark, WARM_UP)))
-        jobs[name] = partial(seconds_to_run, enrich(_numbers(spark, rows)))
+    for name, enrich in contenders(workload.seconds_of).items():
+        seconds_to_run(enrich(numbers(spark, WARM_UP)))
+        jobs[name] = partial(seconds_to_run, enrich(numbers(spark, rows)))
     loop = partial(trio.run, worker_loop, partial(call, workload.seconds_of), rows, CAPACITY, TIMEOUT)
     jobs["bare worker loop, without Spark"] = partial(wall_seconds, loop)
     measured = measure(jobs, rounds, on_step, warm_up=False)
@@ -94,7 +94,8 @@ def _measured(
         {"seconds": "{:.2f}", "of perfect": "{:.1%}", "from": "{:.1%}", "to": "{:.1%}"},
         name=f"{workload.name} {size}",
     )
-    perfect = greedy_seconds(rows, workload.seconds_of)
+    perfect, alone = (greedy_seconds(rows, workload.seconds_of, capacity) for capacity in (CAPACITY, 1))
+    section.lines.append(Line("one call at a time, computed", {"seconds": alone, "of perfect": perfect / alone}))
     for name, times in measured.numbers.items():
         seconds = measured.median(name)
         values = {
@@ -107,26 +108,29 @@ def _measured(
     return section
 
 
-def _numbers(spark: SparkSession, rows: int) -> DataFrame:
+def numbers(spark: SparkSession, rows: int) -> DataFrame:
+    """Rows with a column `id`, in one partition."""
     return spark.range(0, rows, 1, 1)
 
 
-def _contenders(seconds_of: Latency) -> dict[str, Enrich]:
+def contenders(seconds_of: Latency) -> dict[str, Enrich]:
+    """All ways to add the answers in Spark, by name."""
     ours = partial(call, seconds_of)
     column = async_pandas_udf(ours, "long", timeout=TIMEOUT, capacity=CAPACITY)
     level: Any = F.udf(partial(blocking_call, seconds_of), "long", useArrow=True)
-    by_hand: dict[str, Any] = {
-        "asyncio.gather per batch": gathered,
-        "threads in mapInPandas": pooled,
-        "sliding window, asyncio": sliding_loop,
-        "sliding window, threads": sliding_threads,
+    client = partial(sleeping, seconds_of)
+    by_hand = {
+        "asyncio.gather per batch": partial(gathered, client),
+        "threads in mapInPandas": partial(pooled, seconds_of),
+        "sliding window, asyncio": partial(sliding_loop, client),
     }
     return {
         "unordered_wait": lambda df: unordered_wait(df, ours, ADDED, inputs=["id"], timeout=TIMEOUT, capacity=CAPACITY),
         "async_pandas_udf": lambda df: df.withColumn("answer", column("id")),
         "Spark's concurrency.level": lambda df: df.withColumn("answer", level("id")),
-    } | {name: partial(_in_pandas, partial(each, seconds_of)) for name, each in by_hand.items()}
+    } | {name: partial(in_pandas, each) for name, each in by_hand.items()}
 
 
-def _in_pandas(function: Any, df: DataFrame) -> DataFrame:
+def in_pandas(function: Any, df: DataFrame) -> DataFrame:
+    """The rows with answers of code by hand."""
     return df.mapInPandas(function, f"id long, {ADDED}")

@@ -1,42 +1,25 @@
-"""The HTTP server of the benchmark's part `http`: a process with a port for HTTP and a port for HTTPS.
+"""An HTTP server in a process of its own.
 
-It is much faster than any client, and responds to each request at once.
+It is much faster than any client, and responds at once. Paths below `/slow` have the latencies of `_latencies`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import httptools
-import trustme
 
-__all__ = ["Server", "serving"]
+from ._latencies import seconds_of
+
+__all__ = ["serving"]
 
 BODY = b'{"origin": "JFK", "time_hour": "2013-01-01T10:00:00", "temp": 12.5, "wind": 3.25}'
 HEADERS = b"date: Tue, 01 Jan 2013 00:00:00 GMT\r\nserver: benchmark\r\ncontent-type: application/json\r\n"
-RESPONSE = b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (HEADERS, len(BODY), BODY)
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where a server is.
-
-    Attributes:
-        url: Without TLS.
-        tls_url: With TLS.
-        authority: The certificate of the authority that signed its certificate, in PEM.
-    """
-
-    url: str
-    tls_url: str
-    authority: str
+SLOW = b"/slow/"
 
 
 class _Connection(asyncio.Protocol):
@@ -44,38 +27,41 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport, self._loop = transport, asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
 
+    def on_url(self, url: bytes) -> None:
+        self._url = url
+
     def on_message_complete(self) -> None:
-        self._transport.write(RESPONSE)
+        if self._url.startswith(SLOW):
+            number = int(self._url.removeprefix(SLOW))
+            self._loop.call_later(seconds_of(number), self._respond, b'{"answer": %d}' % number)
+        else:
+            self._respond(BODY)
+
+    def _respond(self, body: bytes) -> None:
+        self._transport.write(b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (HEADERS, len(body), body))
 
 
 async def _serve() -> None:
-    loop, authority = asyncio.get_running_loop(), trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    ports = []
-    for tls in (None, context):
-        server = await loop.create_server(_Connection, "127.0.0.1", 0, ssl=tls)
-        ports.append(server.sockets[0].getsockname()[1])
-    print(json.dumps([*ports, authority.cert_pem.bytes().decode()]), flush=True)
+    server = await asyncio.get_running_loop().create_server(_Connection, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)  # until the parent process closes the pipe
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
-    """A server that runs during the block."""
+def serving() -> Iterator[str]:
+    """The URL of a server that runs during the block."""
     command = [sys.executable, "-m", "benchmarks._http_server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            port, tls_port, authority = json.loads(process.stdout.readline())
-            yield Server(f"http://127.0.0.1:{port}", f"https://127.0.0.1:{tls_port}", authority)
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
         finally:
             process.stdin.close()
 
