@@ -8,10 +8,12 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 #
 #     __main__  _command                    the command line
 #     resilience/                           gates and other algorithms in front of simulated services
-#     _page  _figures  _picture             the report as a page of the docs, with its figures
+#     _page  _figures  _picture             the report as a page of the docs, with its figures; its words: page.md
 #     _prose                                numbers of the report in the other pages
 #     instructions  children/               a script of its own: instructions of an element, compared with a commit
-#     _overhead                             cost per element
+#     _first_result                         time to the first result, in Spark and without it
+#     _requests                             Spark: HTTP requests, compared with aiohttp by hand
+#     _options  _overhead                   cost of options in use and of an element; memory of a record
 #     _throughput  _window                  share of Little's law
 #     _http  _http_clients  _http_server    cost of an HTTP request
 #     _enriching  _two_operators            Spark: cost of a row, start-up, and operators in a row

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 import benchmarks
 
 from ._command import Part, run
+from ._options import options
 from ._overhead import overhead
 from ._page import write_page
 from ._report import Section, machine
@@ -29,44 +32,37 @@ def main() -> int:
     return run(parser, sys.argv[1:], PARTS, write_page, machine())
 
 
+def _in_spark(*names: str) -> Part:
+    """Functions "module.name" that measure with a session of Spark, which the other parts do not need."""
+
+    def part(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
+        with _found("_enriching.session")() as spark:
+            return [each for name in names for each in _found(name)(spark, quick=quick, on_step=on_step)]
+
+    return part
+
+
 def _http(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    from ._http import http  # noqa: PLC0415 - the operator's parts do not need httpx
-
-    return http(quick=quick, on_step=on_step)
-
-
-def _spark(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    from ._enriching import cost, session, start_up  # noqa: PLC0415 - nor Spark
-    from ._two_operators import two_operators  # noqa: PLC0415
-
-    with session() as spark:
-        return [each(spark, quick=quick, on_step=on_step) for each in (cost, start_up, two_operators)]
+    sections: list[Section] = _found("_http.http")(quick=quick, on_step=on_step)
+    return sections
 
 
-def _gain(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    from ._enriching import session  # noqa: PLC0415 - as above
-    from ._gain import gain  # noqa: PLC0415
-
-    with session() as spark:
-        return gain(spark, quick=quick, on_step=on_step)
-
-
-def _streaming(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    from ._enriching import session  # noqa: PLC0415 - as above
-    from ._micro_batches import micro_batches  # noqa: PLC0415
-
-    with session() as spark:
-        return [micro_batches(spark, quick=quick, on_step=on_step)]
+def _found(name: str) -> Any:
+    module, function = name.split(".")
+    return getattr(import_module(f"benchmarks.{module}"), function)
 
 
 PARTS: dict[str, Part] = {
     "operator": overhead,
+    "options": options,
     "latency": throughput,
     "http": _http,
-    "spark": _spark,
+    "spark": _in_spark("_enriching.cost", "_enriching.start_up", "_two_operators.two_operators"),
     "year": year,
-    "gain": _gain,
-    "streaming": _streaming,
+    "gain": _in_spark("_gain.gain"),
+    "requests": _in_spark("_requests.requests"),
+    "first": _in_spark("_first_result.first_result"),
+    "streaming": _in_spark("_micro_batches.micro_batches"),
 }
 
 

@@ -40,16 +40,16 @@ def run(
         arguments: Those of the command.
         parts: All parts, by name.
         write_page: Writes a report as a page.
-        machine: What the report says of the machine.
+        machine: What the report says of the machine of these parts, or nothing.
     """
     options = _options(parser, arguments, parts)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    report = Report.read(options.read) if options.read is not None else _started(options, machine)
+    report = Report.read(options.read) if options.read is not None else _started(options)
     for name in () if options.read else options.parts or parts:
         sections = _measured(name, parts[name], console, quick=options.quick)
         for section in sections:
             section.show(console)
-        report.put(name, sections)
+        report.put(name, sections, machine)
         if options.json is not None:
             report.write(options.json)  # after each part, so that an interrupted run keeps the finished ones
             console.print(f"written to {options.json}")
@@ -62,14 +62,10 @@ def run(
     return 0
 
 
-def _started(options: argparse.Namespace, machine: dict[str, Any]) -> Report:
+def _started(options: argparse.Namespace) -> Report:
     """A report with the tables that the JSON file has. Each part replaces its own."""
     recorded = Report.read(options.json) if options.json is not None and options.json.exists() else None
-    if recorded is None or recorded.is_quick != options.quick:
-        return Report(options.quick, machine=machine)
-    packages = recorded.machine.get("packages", {}) | machine.get("packages", {})
-    most = recorded.machine if options.parts else machine  # of the run that has measured most tables
-    return Report(options.quick, recorded.sections, {**most, "packages": packages})
+    return recorded if recorded is not None and recorded.is_quick == options.quick else Report(options.quick)
 
 
 def _measured(name: str, part: Part, console: Console, *, quick: bool) -> list[Section]:

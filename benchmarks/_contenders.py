@@ -54,10 +54,12 @@ class Contender:
 async def with_operator(
     call: Call, elements: int, capacity: int, seconds: float, received: Received = NOTHING, **options: Any
 ) -> None:
-    """The complete operator, with a consumer that drops the results."""
+    """The complete operator, with a consumer that drops the results, and then the dead letters."""
     source = range(elements)
     async with AsyncWaitOperator(call, source=source, capacity=capacity, timeout=seconds, **options) as operator:
         async for _ in operator.output:
+            received()
+        async for _ in operator.output.dead_letters:
             received()
 
 

@@ -73,7 +73,7 @@ def _jobs() -> dict[str, Callable[[DataFrame], DataFrame]]:
     }
 
 
-def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
+def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """Wall time per row of an identity UDF, compared with a pandas UDF and with the operator without Spark."""
     rows, rounds = (20_000, 3) if quick else (200_000, 15)
     df = spark.range(0, rows, 1, 1)
@@ -88,10 +88,10 @@ def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> 
         name="cost",
     )
     section.lines.extend(Line(name, {"μs/row": measured.median(name) / rows * 1e6}) for name in measured.numbers)
-    return section
+    return [section]
 
 
-def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
+def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """Wall time to the only row of a job, in a new worker process each time."""
     rounds = 1 if quick else 11
     jobs = {name: partial(_first_row, spark, job) for name, job in _jobs().items()}
@@ -103,7 +103,7 @@ def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object])
         name="start-up",
     )
     section.lines.extend(Line(name, {"milliseconds": 1000 * measured.median(name)}) for name in jobs)
-    return section
+    return [section]
 
 
 def seconds_to_run(df: DataFrame) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ._picture import FLOOR, INK, MUTED, OTHERS, OURS, SERIES, picture
+from ._picture import FLOOR, MUTED, OTHERS, OURS, SERIES, picture
 from ._report import Report
 
 __all__ = ["FIGURES", "Figure"]
@@ -105,32 +105,7 @@ def _spark(report: Report, path: Path) -> None:
         axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.1))
 
 
-def _streaming(report: Report, path: Path) -> None:
-    section = report.section("streaming")
-    assert section is not None
-    with picture(
-        path, "Each box is a micro-batch of 200 calls: stragglers hold it up, or are carried over", 2.0
-    ) as axes:
-        for lane, (batches, colour) in enumerate(zip(section.series.values(), (OTHERS, OURS), strict=True)):
-            axes.broken_barh(batches, (-lane - 0.3, 0.6), facecolor=colour, edgecolor=INK, linewidth=0.6)
-            start, seconds = max(batches, key=lambda batch: batch[1])
-            middle, above = start + seconds / 2, -lane + 0.33
-            axes.annotate(f"longest: {seconds:.1f} s", (middle, above), ha="center", va="bottom", fontsize=8)
-        axes.set_yticks([-lane for lane in range(len(section.series))], list(section.series))
-        axes.set_ylim(-len(section.series) + 0.5, 0.75)
-        axes.set_xlim(left=0)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("seconds since the first micro-batch")
-
-
 FIGURES = (
     Figure("overhead", "overhead", "Cost of an element by contender, as a multiple of the bare worker loop", _overhead),
     Figure("spark", "gain 100", "Share of perfect scheduling in Spark, by the size of Arrow batches", _spark),
-    Figure(
-        "streaming",
-        "streaming",
-        "Micro-batches over time, with and without a carry-over: one straggler need not hold up the others",
-        _streaming,
-    ),
 )

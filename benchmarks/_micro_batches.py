@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -26,21 +24,8 @@ CAPACITY = 100
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A micro-batch with new rows.
-
-    Attributes:
-        start: Seconds since the start of the first one.
-        seconds: Its duration.
-    """
-
-    start: float
-    seconds: float
-
-
-def micro_batches(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
-    """The durations of micro-batches, as a table and as a series."""
+def micro_batches(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
+    """The durations of micro-batches."""
     slow, budget, lasts = (3.0, 0.5, 9.0) if quick else (30.0, 2.0, 65.0)
     spark.sparkContext.setLogLevel("OFF")  # stopping a query logs an error
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
@@ -50,23 +35,20 @@ def micro_batches(spark: SparkSession, *, quick: bool, on_step: Callable[[], obj
         "every micro-batch waits": {},
         f"carry_over, budget {budget:g} s": {"carry_over": CarryOver(budget=budget)},
     }
-    found: dict[str, list[Batch]] = {}
-    for name, options in more.items():
-        df = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=ROWS, numPartitions=2).load()
-        enriched = unordered_wait(
-            df, call, "answer long", inputs=["value"], timeout=600.0, capacity=CAPACITY, **options
-        )
-        found[name] = _batches(enriched, lasts)
-        on_step()
     section = Section(
         f"Micro-batches of {ROWS} calls, {MEAN_SECONDS * 1000:.0f} ms each and {STRAGGLERS:.0%} at {slow:g} s",
         "durations from Spark's progress reports, without the first micro-batch, which starts the workers",
         {"micro-batches": "{:.0f}", "median": "{:.1f} s", "longest": "{:.1f} s", "rows/s": "{:.0f}"},
         name="streaming",
-        series={name: [(each.start, each.seconds) for each in batches] for name, batches in found.items()},
     )
-    section.lines.extend(Line(name, _summary(batches)) for name, batches in found.items())
-    return section
+    for name, options in more.items():
+        df = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=ROWS, numPartitions=2).load()
+        enriched = unordered_wait(
+            df, call, "answer long", inputs=["value"], timeout=600.0, capacity=CAPACITY, **options
+        )
+        section.lines.append(Line(name, _summary(enriched, lasts)))
+        on_step()
+    return [section]
 
 
 def _call(slow: float) -> Any:
@@ -78,34 +60,22 @@ def _call(slow: float) -> Any:
     return call
 
 
-def _batches(df: DataFrame, seconds: float) -> list[Batch]:
+def _summary(df: DataFrame, seconds: float) -> dict[str, float | None]:
     """The micro-batches of a query that runs for these seconds after its first one."""
     query = df.writeStream.format("noop").start()
     try:
         while not query.recentProgress:
             query.awaitTermination(0.1)
-        began = time.perf_counter()
         query.awaitTermination(seconds)
         reports = [each for each in query.recentProgress[1:] if each.numInputRows]
-        lasted = time.perf_counter() - began
     finally:
         query.stop()
     durations = [each.durationMs["triggerExecution"] / 1000 for each in reports]
-    starts = [_epoch(each.timestamp) for each in reports]
-    assert durations, f"no micro-batch ended within {lasted:.0f} s"
-    return [Batch(start - starts[0], each) for start, each in zip(starts, durations, strict=True)]
-
-
-def _epoch(timestamp: str) -> float:
-    return datetime.fromisoformat(timestamp).timestamp()
-
-
-def _summary(batches: list[Batch]) -> dict[str, float | None]:
-    durations = [each.seconds for each in batches]
-    span = batches[-1].start + durations[-1]
+    assert durations, f"no micro-batch ended within {seconds:g} s"
+    first, last = (datetime.fromisoformat(each.timestamp).timestamp() for each in (reports[0], reports[-1]))
     return {
-        "micro-batches": len(batches),
+        "micro-batches": len(durations),
         "median": median(durations),
         "longest": max(durations),
-        "rows/s": len(batches) * ROWS / span,
+        "rows/s": len(durations) * ROWS / (last - first + durations[-1]),
     }

@@ -7,40 +7,21 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from trio_asyncio_io import FixedDelay, Observer
-
-from ._contenders import FLOOR, NOTHING, Call, Contender, ours, with_operator
+from ._contenders import FLOOR, NOTHING, Call, Contender, ours
 from ._gauge import Gauge
 from ._loops import task_per_element
 from ._peers import PEERS
 from ._report import Line, Section
 from ._rounds import Rounds, in_words, measure
 
-__all__ = [
-    "CAPACITY",
-    "ORDERED",
-    "TIMEOUT",
-    "UNORDERED",
-    "counted",
-    "cpu_seconds",
-    "overhead",
-    "with_operator",
-]
+__all__ = ["CAPACITY", "ORDERED", "TIMEOUT", "UNORDERED", "Size", "compared", "counted", "cpu_seconds", "overhead"]
 
 CAPACITY = 100
 CAPACITIES = (1, 10, 100, 1_000, 10_000)
 TIMEOUT = 5.0
 ORDERED = ours("ordered", mode="ordered")
 UNORDERED = ours("unordered", mode="unordered")
-FORMATS = {
-    "μs/element": "{:.1f}",
-    "ratio": "{:.2f}",
-    "from": "{:.2f}",
-    "to": "{:.2f}",
-    "of ordered": "{:.2f}",
-    "of unordered": "{:.2f}",
-    "calls": "{:,.0f}",
-}
+RATIO = "{:.2f}"
 
 
 class Size(NamedTuple):
@@ -55,29 +36,20 @@ async def no_checkpoint(_: int) -> None:
     """A call that does not suspend."""
 
 
-async def replacement(_: int, error: Exception) -> None:
-    """An error handler."""
-
-
-async def on_timeout(_: int) -> None:
-    """A timeout handler."""
-
-
 def overhead(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """CPU time per element, in alternating rounds in one process, with ratios to the first line of the same round."""
     elements, rounds = (3_000, 5) if quick else (5_000, 81)
 
     size = Size(elements, rounds, on_step)
     return [
-        _section("overhead", "one checkpoint per call", [*_with_checkpoint()], None, size),
-        _section(
+        compared("overhead", "Overhead: one checkpoint per call", [*_with_checkpoint()], None, size),
+        compared(
             "overhead without a checkpoint",
-            "calls that do not suspend",
+            "Overhead: calls that do not suspend",
             [FLOOR, ORDERED, UNORDERED],
             no_checkpoint,
             size,
         ),
-        _section("overhead of options", "options that are set but not used", [*_options()], None, size),
         _by_capacity(Size(12_000 if quick else 60_000, 3 if quick else 9, on_step)),
     ]
 
@@ -90,35 +62,38 @@ def _with_checkpoint() -> Iterable[Contender]:
     yield from PEERS
 
 
-def _options() -> Iterable[Contender]:
-    yield ORDERED
-    yield ours("retry", retry=FixedDelay(3, 0.1))
-    yield ours("on_error", on_error=replacement)
-    yield ours("on_timeout", on_timeout=on_timeout)
-    yield ours("all three", retry=FixedDelay(3, 0.1), on_error=replacement, on_timeout=on_timeout)
-    yield ours("an observer", observer=Observer())
+def compared(name: str, title: str, contenders: list[Contender], call: Call | None, size: Size) -> Section:
+    """A table of the costs of contenders, as ratios to the first one and to this operator.
 
-
-def _section(name: str, what: str, contenders: list[Contender], call: Call | None, size: Size) -> Section:
+    Args:
+        name: The name of the section.
+        title: Its heading.
+        contenders: All of them, also those that are not installed.
+        call: The function, or None for one checkpoint.
+        size: The size of a measurement.
+    """
     elements, rounds, on_step = size
+    bases = [each.name for each in (ORDERED, UNORDERED) if each in contenders[1:]]
     there = [each for each in contenders if not each.missing]
     costs: dict[str, Callable[[], float]] = {
         each.name: partial(_cost, each, call or each.backend.checkpoint, elements) for each in there
     }
     measured = measure(costs, rounds, on_step)
     section = Section(
-        f"Overhead: {what}",
+        title,
         f"capacity {CAPACITY}, a deadline each; CPU time, {in_words(rounds)} of {elements:,} elements. "
-        "Ratio to the first line in the same round, with its quartiles; then to this operator. Calls and their peak "
-        "are counted in a separate run",
-        FORMATS,
+        f"Ratio to the first line in the same round, with its quartiles{'; then to this operator' if bases else ''}. "
+        "Calls and their peak are counted in a separate run",
+        {"μs/element": "{:.1f}", **dict.fromkeys(("ratio", "from", "to", *map("of {}".format, bases)), RATIO)}
+        | {"calls": "{:,.0f}"},
         name=name,
     )
     for each in contenders:
         if each.missing:
             section.lines.append(Line(each.name, {}, note=each.missing))
         else:
-            section.lines.append(_line(each, measured, counted(each, call or each.backend.checkpoint, elements)))
+            gauge = counted(each, call or each.backend.checkpoint, elements)
+            section.lines.append(_line(each, measured, gauge, bases))
     return section
 
 
@@ -130,7 +105,7 @@ def _by_capacity(size: Size) -> Section:
         f"{elements:,} elements, one checkpoint per call, a deadline each; CPU time, {in_words(rounds)}. Ratios to the "
         "bare worker loop in the same round. The start and the end of the workers are included: with a capacity of "
         "10,000, each one makes few calls",
-        {f"{FLOOR.name}, μs": "{:.1f}", **{f"{name}, ratio": "{:.2f}" for name in names}},
+        {f"{FLOOR.name}, μs": "{:.1f}", **{f"{name}, ratio": RATIO for name in names}},
         name="overhead by capacity",
     )
     for capacity in CAPACITIES:
@@ -168,7 +143,7 @@ def counted(contender: Contender, call: Call, elements: int) -> Gauge:
     return gauge
 
 
-def _line(contender: Contender, rounds: Rounds, gauge: Gauge) -> Line:
+def _line(contender: Contender, rounds: Rounds, gauge: Gauge, bases: list[str]) -> Line:
     low, high = rounds.spread(contender.name)
     values: dict[str, float | None] = {
         "μs/element": rounds.median(contender.name),
@@ -177,7 +152,5 @@ def _line(contender: Contender, rounds: Rounds, gauge: Gauge) -> Line:
         "to": high,
         "calls": gauge.calls,
     }
-    for base in (ORDERED, UNORDERED):
-        if base.name in rounds.numbers:
-            values[f"of {base.name}"] = rounds.ratio(contender.name, base.name)
+    values |= {f"of {base}": rounds.ratio(contender.name, base) for base in bases}
     return Line(contender.name, values, gauge.peak)

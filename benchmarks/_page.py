@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ._figures import FIGURES
+from ._prose import number
 from ._report import Report
 
 __all__ = ["table", "text_of", "write_page"]
 
-HEAD = """\
-# Benchmarks
-
-The cost of an element and the share of the highest possible throughput, compared with alternatives.
-The benchmark itself (`benchmarks/`) writes this page. All numbers in a table come from one run, except other engines'.
-
-    .ci/just bench --json docs/design/benchmarks.json --page docs/design/benchmarks.md \\
-        --fill README.md $(grep -rl --include='*.md' figure: docs)
-    .ci/just bench --quick                               # about five minutes, for rough figures
-    .venv/bin/python -m benchmarks.instructions cda5cf4  # instructions of an element, compared with a commit (valgrind)
-    .venv/bin/python -m benchmarks.instructions          # the same with idle gates, compared with none
-
-Contenders are measured one after another, round after round, and ratios are taken within a round, so that a
-disturbance affects all of them: the ratios hold on other machines, the times do not. "calls" and "peak in flight" are
-counted in the tables that have these columns: a contender that calls twice or ignores the limit cannot be compared.
-"(no timeout)" means that a contender sets no deadline; this operator and the bare worker loop set one for each call. A
-peer that is not installed has a line without numbers.
-
-Daft, Pathway and Flink are not measured any more. Their numbers are recorded: they ran in processes of their own, with
-the code of commit b263e386 (`benchmarks/children`). Flink in Java calls a function in Java: it shows Flink's schedule,
-and the price of Python.
-"""
-QUICK = (
-    "\n**This was a quick run**: few and short rounds, only to check that everything works. Its figures are rough.\n"
-)
+WORDS = Path(__file__).with_name("page.md")
+BLOCK = re.compile(r"\n(?=\* |\n)")
+PLACE = re.compile(r"\[\[(.*?)\]\]")  # section | line | column, and a format if it is not that of the section
+QUICK = "\n**This was a quick run**: few and short rounds, to check that everything works. Its figures are rough."
 
 
 def write_page(report: Report, path: Path) -> None:
@@ -55,10 +37,9 @@ def text_of(report: Report, path: Path) -> str:
 
 
 def _lines(report: Report, images: dict[str, str]) -> Iterator[str]:
-    yield HEAD.rstrip()
+    yield from (*_words(report), "", *_runs(report))
     if report.is_quick:
-        yield QUICK.rstrip()
-    yield from ("", _machine(report))
+        yield QUICK
     shown: set[tuple[str, str]] = set()
     for section in report.sections:
         yield from ("", f"## {section.title}", "")
@@ -66,20 +47,33 @@ def _lines(report: Report, images: dict[str, str]) -> Iterator[str]:
             yield from (images[section.name], "")
         yield from table(section.cells())
         # A sentence that stands below an earlier table of the same part is not repeated
-        notes = dict.fromkeys((section.part, sentence) for sentence in section.notes.split(". "))
+        sentences = [*section.notes.split(". "), f"Part `{section.part}`"]
+        notes = dict.fromkeys((section.part, sentence) for sentence in sentences)
         new = ". ".join(sentence for part, sentence in notes if (part, sentence) not in shown)
         if new:
             yield from ("", f"{new[:1].upper()}{new[1:]}.")
         shown |= notes.keys()
 
 
-def _machine(report: Report) -> str:
-    machine = report.machine
-    packages = ", ".join(f"{name} {version}" for name, version in machine.get("packages", {}).items())
-    return (
-        f"Measured on {machine.get('cores')} cores, {machine.get('system')}, Python {machine.get('python')}, with "
-        f"{packages}; the load was {machine.get('load', 0.0):.1f} at the start."
-    )
+def _words(report: Report) -> Iterator[str]:
+    """The words of `page.md`, without the answers whose numbers the report has not."""
+    for block in BLOCK.split(WORDS.read_text(encoding="utf-8").rstrip()):
+        with suppress(LookupError):
+            yield PLACE.sub(lambda match: number(match[1], report), block)
+
+
+def _runs(report: Report) -> Iterator[str]:
+    """The machine and the versions, with the parts that they hold for."""
+    runs: dict[str, list[str]] = {}
+    for part, machine in report.machines.items():
+        packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+        run = (
+            f"commit {machine['commit']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}, "
+            f"with {packages}; the load was {machine['load']:.1f} at the start."
+        )
+        runs.setdefault(run, []).append(f"`{part}`")
+    for run, parts in runs.items():
+        yield f"* {', '.join(parts)}: {run}"
 
 
 def table(rows: Iterable[list[str]]) -> Iterator[str]:

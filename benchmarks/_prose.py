@@ -11,7 +11,7 @@ import re
 
 from ._report import Report
 
-__all__ = ["filled"]
+__all__ = ["filled", "number"]
 
 FIGURE = re.compile(r"(<!--figure: (?P<place>[^>]*?)-->)[^<]*(<!--/figure-->)")
 
@@ -22,10 +22,15 @@ def filled(text: str, report: Report) -> str:
     Raises:
         LookupError: The report has no such number; the message has the mark.
     """
-    return FIGURE.sub(lambda match: f"{match[1]}{_number(match['place'], report)}{match[3]}", text)
+    return FIGURE.sub(lambda match: f"{match[1]}{number(match['place'], report)}{match[3]}", text)
 
 
-def _number(place: str, report: Report) -> str:
+def number(place: str, report: Report) -> str:
+    """The number at "section | line | column" or "section | line | column | format", as text.
+
+    Raises:
+        LookupError: The report has no such number.
+    """
     name, line_name, column, *form = (part.strip() for part in place.split("|"))
     section = report.section(name)
     line = section and section.line(line_name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +20,7 @@ PEAK = "peak in flight"
 # Contenders that are not measured any more: their lines are kept
 RECORDED = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
 RECORDED += ("AIMD", "client-side throttling", "Gradient2", "failsafe-go")
+MEASURED = ("trio_asyncio_io", "udfs")
 PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
 
 
@@ -94,14 +96,26 @@ class Section:
 
 
 def machine() -> dict[str, Any]:
-    """The machine and the versions."""
+    """The machine, the versions, and the last commit that changed the measured packages."""
     return {
+        "commit": _commit(),
         "python": platform.python_version(),
         "system": platform.system(),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
         "packages": {name: found for name in PACKAGES if (found := _version(name))},
     }
+
+
+def _commit() -> str:
+    """With a "+" if the packages have other changes. Empty outside of a clone."""
+
+    def output(*words: str) -> str:
+        command = ["git", *words, "--", *MEASURED]
+        root = Path(__file__).parents[1]
+        return subprocess.run(command, cwd=root, check=False, capture_output=True, text=True).stdout.strip()
+
+    return output("log", "-1", "--format=%h") + ("+" if output("status", "--porcelain") else "")
 
 
 def _version(package: str) -> str | None:
@@ -113,24 +127,26 @@ def _version(package: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All measurements of one run.
+    """The measurements, each part from one run.
 
     Attributes:
-        is_quick: Whether it was a quick run.
+        is_quick: Whether the runs were quick ones.
         sections: The tables.
-        machine: The machine and the versions.
+        machines: The machine, the versions and the commit, by part.
     """
 
     is_quick: bool
     sections: list[Section] = field(default_factory=list)
-    machine: dict[str, Any] = field(default_factory=dict)
+    machines: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def section(self, name: str) -> Section | None:
         """The section of this name, if it was measured."""
         return next((section for section in self.sections if section.name == name), None)
 
-    def put(self, part: str, sections: list[Section]) -> None:
+    def put(self, part: str, sections: list[Section], machine: dict[str, Any]) -> None:
         """Put the tables of a part in place of its earlier ones, with the lines that are not measured any more."""
+        if machine:
+            self.machines[part] = machine
         names = {section.name for section in sections}
         for section in sections:
             before = self.section(section.name)

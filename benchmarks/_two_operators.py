@@ -34,7 +34,7 @@ async def call(number: int) -> tuple[float, float]:
     return began, time.time()
 
 
-def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> Section:
+def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """The mean number of calls in flight from the first call to the end of the last one."""
     rows, rounds = (4_000, 1) if quick else (24_000, 3)
     contenders = {name: partial(_in_flight, spark, rows, settings) for name, settings in SETTINGS.items()}
@@ -50,7 +50,7 @@ def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], obj
     for name in contenders:
         in_flight = measured.median(name)
         section.lines.append(Line(name, {"in flight": in_flight, "of possible": in_flight / (2 * CAPACITY)}))
-    return section
+    return [section]
 
 
 def _in_flight(spark: SparkSession, rows: int, settings: dict[str, int]) -> float:

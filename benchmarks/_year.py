@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from ._report import Line, Section
 
-__all__ = ["year"]
+__all__ = ["TICKS", "fields", "year"]
 
 FLIGHTS, FLIGHTS_OF_JANUARY = 336_776, 27_004
 SECONDS = 0.2  # between two looks at the processes
@@ -73,7 +73,7 @@ def _threads(root: int) -> Iterator[tuple[tuple[str, str], str, float]]:
     """
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            _, parent, _, session, *_ = _fields(process)
+            _, parent, _, session, *_ = fields(process)
             if root not in {int(parent), int(session)}:
                 continue
             arguments = (process / "cmdline").read_bytes().decode(errors="replace")
@@ -81,12 +81,12 @@ def _threads(root: int) -> Iterator[tuple[tuple[str, str], str, float]]:
                 continue
             for thread in (process / "task").iterdir():
                 kind = _kind_of(process, thread, arguments, is_root=int(process.name) == root)
-                yield (process.name, thread.name), kind, sum(map(int, _fields(thread)[11:13])) / TICKS
+                yield (process.name, thread.name), kind, sum(map(int, fields(thread)[11:13])) / TICKS
         except (OSError, IndexError):  # it has ended
             continue
 
 
-def _fields(folder: Path) -> list[str]:
+def fields(folder: Path) -> list[str]:
     """The fields of a file `stat` after the name, which may contain blanks."""
     return (folder / "stat").read_text().rpartition(")")[2].split()
 

@@ -21,9 +21,23 @@ def report() -> Report:
             Line("aiostream (no timeout)", {}, note="not installed: .ci/just bench installs it"),
         ],
         "overhead",
+        "operator",
     )
     cancelled = Section(
-        "Cancelling", "in seconds", {"seconds": "{:.2f}"}, [Line("ordered", {"seconds": 0.3}, 10_000)], "cancellation"
+        "Cancelling",
+        "in seconds",
+        {"seconds": "{:.2f}"},
+        [Line("ordered", {"seconds": 0.3}, 10_000)],
+        "cancellation",
+        "scale",
     )
-    machine = {"python": "3.11.7", "system": "Linux", "cores": 2, "load": 0.5, "packages": {"trio": "0.35.0"}}
-    return Report(is_quick=False, sections=[overhead, cancelled], machine=machine)
+    machine = {
+        "commit": "1234abcd",
+        "python": "3.11.7",
+        "system": "Linux",
+        "cores": 2,
+        "load": 0.5,
+        "packages": {"trio": "0.35.0"},
+    }
+    machines = {"operator": machine, "scale": {**machine, "commit": "5678ef01"}}
+    return Report(is_quick=False, sections=[overhead, cancelled], machines=machines)

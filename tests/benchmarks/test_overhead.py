@@ -19,7 +19,7 @@ async def reckless(call: Call, elements: int, _: int, __: float, ___: Received) 
 
 def table(*contenders: Contender) -> dict[str, list[str]]:
     size = _overhead.Size(300, 1, lambda: None)
-    header, *rows = _overhead._section("overhead", "one turn", list(contenders), None, size).cells()
+    header, *rows = _overhead.compared("overhead", "one turn", list(contenders), None, size).cells()
     assert header[-2:] == ["calls", "peak in flight"]
     return {row[0]: row[-2:] for row in rows}
 

@@ -9,28 +9,57 @@ import pytest
 
 from benchmarks._figures import FIGURES
 from benchmarks._page import text_of, write_page
-from benchmarks._report import Report
+from benchmarks._report import Line, Report, Section
 
 PAGE = Path("page.md")
+PAGES = Path(__file__).parents[2] / "docs" / "design"
 
 
-def test_the_page_names_the_machine(report: Report) -> None:
-    assert "2 cores, Linux, Python 3.11.7, with trio 0.35.0; the load was 0.5" in text_of(report, PAGE)
+def test_the_page_names_the_commit_and_the_machine_of_each_part(report: Report) -> None:
+    machine = "2 cores, Linux, Python 3.11.7, with trio 0.35.0; the load was 0.5 at the start."
+    text = text_of(report, PAGE)
+    assert f"\n* `operator`: commit 1234abcd, {machine}\n* `scale`: commit 5678ef01, {machine}\n" in text
+    assert "\nMedian of 3 alternating rounds. Part `operator`.\n" in text
+
+
+def test_parts_of_one_run_are_one_line(report: Report) -> None:
+    report.machines["scale"] = report.machines["operator"]
+    assert "\n* `operator`, `scale`: commit 1234abcd, " in text_of(report, PAGE)
+
+
+def test_the_page_begins_with_the_answers_whose_numbers_the_report_has(report: Report) -> None:
+    assert answers(text_of(report, PAGE)) == []
+    words = "buffer of 10,000"
+    states = [Line("waits for its place in the order", {words: 221.4}), Line("waits for a slot", {words: 189.0})]
+    report.put("options", [Section("Memory", "", {words: "{:,.0f}"}, states, "memory")], {})
+    [answer] = answers(text_of(report, PAGE))
+    assert "How much memory" in answer
+    assert "221 bytes for a result" in answer
+    assert "189 for a record that waits for a slot" in answer
+
+
+def test_the_recorded_page_has_six_answers() -> None:
+    recorded = PAGES / "benchmarks.md"
+    assert len(answers(recorded.read_text(encoding="utf-8"))) == 6
+
+
+def answers(text: str) -> list[str]:
+    """The items of the list before the first heading of a section."""
+    return re.findall(r"^\* (.+?)(?=\n\* |\n\n|\Z)", text.split("\n## ", maxsplit=1)[0], re.MULTILINE | re.DOTALL)
 
 
 def test_each_section_is_a_table_below_its_heading(report: Report) -> None:
     text = text_of(report, PAGE)
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Overhead: one turn", "Cancelling"]
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["How it is measured", "Overhead: one turn", "Cancelling"]
     image = FIGURES[0].image(PAGE)
     assert f"## Overhead: one turn\n\n{image}\n\n|  | μs/element | ratio | peak in flight |\n" in text
     assert "| ordered | 14.0 | 1.40 | 100 |" in text
     assert "| aiostream (no timeout): not installed: .ci/just bench installs it |  |  |  |" in text
-    assert "\nMedian of 3 alternating rounds.\n" in text
 
 
 def test_a_quick_run_is_marked_as_one(report: Report) -> None:
     assert "quick run" not in text_of(report, PAGE)
-    assert "**This was a quick run**" in text_of(Report(True, report.sections, report.machine), PAGE)
+    assert "**This was a quick run**" in text_of(Report(True, report.sections, report.machines), PAGE)
 
 
 @pytest.mark.slow
