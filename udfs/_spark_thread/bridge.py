@@ -22,7 +22,7 @@ itself. Spark's thread reads the next batch while calls are running, so there is
 | `_inbox`, `_scope`, `_room.wake` | the loop; Spark's thread by `Runtime.soon` |
 | `_outbox`, `_has_ended`, `_clock`, `_writing`, `_room.size`, `_room.is_full` | both threads |
 | `_log`, `_unfinished`, `_nbytes`, `_wait_limit`, `_room.written` | Spark's thread; the loop reads the last one |
-| `_batches`, `_operator`, `_calls`, `_accepted`, `_input_ended`, `_report_due` | the loop |
+| `_batches`, `_operator`, `_calls`, `_accepted`, `_sent`, `_input_ended`, `_report_due` | the loop |
 | `_statistics`, `_made`, `_times` | the loop, and Spark's thread after `_has_ended` |
 """
 
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, closing, suppress
 from dataclasses import replace
 from math import inf
@@ -162,7 +162,7 @@ class TaskOperator:
         self._recording = trio.CapacityLimiter(1)  # not Trio's threads, which the user's function may fill
         self._has_ended = threading.Event()
         self._room = Room(settings)
-        self._accepted = 0
+        self._accepted = self._sent = 0  # rows that the operator has got, and those that it has returned
         self._input_ended = False
         self._report_due = -inf
         self._statistics = Statistics()
@@ -353,7 +353,7 @@ class TaskOperator:
                     chunk += await self._receive(results, CHUNK_ROWS - len(chunk))
         finally:
             if rows := _rows_in(chunk):
-                self._report_totals(rows[0])
+                self._report_totals(rows)
                 self._outbox.put(rows)
         return len(chunk)
 
@@ -375,11 +375,16 @@ class TaskOperator:
                 await trio.to_thread.run_sync(self._record, rows, limiter=self._recording)
         return rows
 
-    def _report_totals(self, row: Row) -> None:
-        """With metrics, add the totals to the first row of a chunk, if they are due."""
-        if self._settings.has_metrics and (self._input_ended or trio.current_time() >= self._report_due):
+    def _report_totals(self, rows: Sequence[Row]) -> None:
+        """With metrics, add the totals to the first row of a chunk, if they are due, or if the chunk may be the last.
+
+        It may be that before the end of the input is known, because Spark's thread reads on only after some chunks.
+        """
+        self._sent += len(rows)
+        may_be_last = self._input_ended or self._sent == self._accepted
+        if self._settings.has_metrics and (may_be_last or trio.current_time() >= self._report_due):
             self._report_due = trio.current_time() + REPORT_SECONDS
-            row.totals = self._totals(), self._clock.times()
+            rows[0].totals = self._totals(), self._clock.times()
 
     def _totals(self) -> Totals:
         """The operator's totals, with what Spark's thread has waited for: its first rows, and the next operator."""

@@ -578,3 +578,10 @@ def test_a_keyed_row_without_a_call_remains_behind_an_unfinished_one_of_its_key(
         row.key = (key,)
     finished = enrich(iter([made]), settings(call, mode="keyed", skip_nulls=True), WaitLimit(SPENT, 2))
     assert [row.index for chunk in finished for row in chunk] == [2, 3]
+
+
+def test_the_last_chunk_has_the_totals_although_the_end_of_the_input_is_not_yet_known(rows: Any, settings: Any) -> None:
+    """With a buffer of one row, Spark's thread reads on only when the row before has come out."""
+    made = settings(double, capacity=1, buffer=1, has_metrics=True)
+    found = [row for chunk in enrich(iter([rows([1]), rows([2], 1), rows([3], 2)]), made) for row in chunk]
+    assert [row.totals and row.totals[0].done for row in found] == [1, 2, 3]
