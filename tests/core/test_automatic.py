@@ -35,6 +35,7 @@ def test_of_calls_that_started_together_the_last_is_refused() -> None:
     for _ in range(3):
         running.add(1.0)
     assert [running.refuse(1.0), running.refuse(1.0)] == [2, 1]
+    assert list(running.known(1.0)) == [(1.0, 0), (1.0, -1), (1.0, -1)]
 
 
 def test_the_first_latency_counts_calls_that_still_run() -> None:
@@ -93,18 +94,41 @@ def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
     assert waits == [16, 32, 64, 128, 256, 512, 512, 512]
 
 
-def test_three_refusals_have_a_cause_unless_there_are_fifteen_calls_for_each() -> None:
+def test_three_refusals_have_a_cause_unless_there_are_twenty_five_calls_for_each() -> None:
     failures = Failures()
     for rank in (70, 65, 68):
+        failures.refused()
         failures.suspect(1.0, rank)
     assert failures.has_cause
-    assert failures.least_rank() == 65
+    assert failures.rank() == 68
     rare = Failures()
     for _ in range(20):
+        rare.refused()
         rare.suspect(1.0, 70)
-        for _ in range(15):
-            rare.started()
+        for _ in range(25):
+            rare.known(0.0, 5)
     assert not rare.has_cause
+
+
+def test_after_a_cut_nothing_grows_until_the_refusals_are_paid() -> None:
+    failures = Failures()
+    for _ in range(3):
+        failures.refused()
+        failures.suspect(1.0, 70)
+    failures.conclude(70)
+    for _ in range(50):
+        assert not failures.are_paid
+        failures.known(2.0, 5)
+    failures.known(2.0, 5)
+    assert failures.are_paid
+
+
+def test_the_rank_of_a_refused_call_falls_when_an_earlier_one_was_refused_too() -> None:
+    failures = Failures()
+    for start, rank in ((3.0, 62), (2.0, 61), (1.0, 60)):
+        failures.refused()
+        failures.suspect(start, rank)
+    assert failures.rank() == 60
 
 
 def test_refusals_one_after_the_other_are_not_independent() -> None:

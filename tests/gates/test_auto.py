@@ -77,7 +77,7 @@ def test_after_the_start_each_answer_adds_two_calls() -> None:
 
 def refuse_beyond(driver: Driver, number: int, *, outcome: Outcome = BUSY, seconds: float = 0.02) -> None:
     """The service refuses the calls beyond a number, and the gate finds out why."""
-    while len(driver.running) <= number + 3:
+    while len(driver.running) <= number + 8:
         driver.now += 0.01
         driver.fill()
     driver.now = driver.running[-1] + seconds
@@ -129,15 +129,18 @@ def test_single_failures_cut_nothing() -> None:
     assert driver.gate.limit >= before
 
 
-def test_one_more_call_tests_a_number_after_eight_answers() -> None:
+def test_one_more_call_tests_a_number_when_its_refusals_are_paid() -> None:
     driver = Driver(Auto())
     refuse_beyond(driver, 60)
     driver.now += 5.0
-    for _ in range(9):
+    answers = 0
+    while driver.gate.limit == 60:
         driver.end()
         driver.now += 1.0
         driver.fill()
+        answers += 1
     assert driver.gate.limit == 61
+    assert 50 <= answers <= 250
 
 
 def test_a_pause_of_the_service_holds_all_calls_back_and_one_second_does_not() -> None:
@@ -152,6 +155,38 @@ def test_a_pause_of_the_service_holds_all_calls_back_and_one_second_does_not() -
     other.end(Outcome("throttled", 1.0, OSError("wait")))
     other.end()
     assert other.gate.delay(other.now, 1.0) < 1.0
+
+
+def test_refusals_of_calls_from_before_a_cut_do_not_make_the_rate_negative() -> None:
+    driver = Driver(Auto(start=128))
+    driver.fill()
+    pause = Outcome("throttled", 2.0, OSError("wait"))
+    driver.now = 0.02
+    for _ in range(120):
+        driver.end(pause)
+    driver.wait()
+    assert driver.fill(1) == 1
+    driver.now += 0.02
+    driver.end(pause, position=-1)
+    driver.wait()
+    assert driver.fill(1) == 1
+
+
+def test_two_outages_in_a_row_are_a_service_that_others_fill() -> None:
+    driver = Driver(Auto(start=16))
+    driver.fill()
+    for expected in (16, 8, 4):
+        go_down(driver)
+        while driver.running:
+            driver.end(BUSY)
+        while not driver.fill(1):
+            driver.wait()
+        driver.now += 0.1
+        driver.end()
+        driver.now += 0.05
+        driver.fill()
+        assert driver.gate.limit <= expected
+    assert driver.gate.limit <= 4
 
 
 def go_down(driver: Driver) -> None:

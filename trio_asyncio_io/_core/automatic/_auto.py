@@ -19,10 +19,11 @@ it was not refused for some refusal times, because only then the refusals of ear
 
     free -> number      three calls are refused, and ten calls of these ranks were not admitted: it is their least rank
     free -> rate        otherwise, if they were refused with "too many requests" (429)
-    free -> chance      otherwise, if single calls fail and not one after the other, four times
+    free -> number      otherwise, of half the limit
     number -> free      a call was admitted whose rank is at least the number
     number -> rate      calls below the number are refused with 429
-    number -> chance    calls below the number are refused, otherwise, and halving the number did not help
+    number -> number    calls below the number are refused, otherwise: half of it, since others use the service, too
+    number -> chance    half of it did not help, twice: as large a share of the calls was refused
     rate -> number      the refused calls have higher ranks than all that were admitted, three times
     rate -> chance      calls are refused, other than with 429, before the pace is back where it was cut
     chance -> none      more calls fail than before
@@ -33,8 +34,11 @@ once in 512 answers. A rate is half of what was admitted in the last second, bec
 doubles until calls are refused. The pace then follows it as TCP does (CUBIC, RFC 9438), because it must reach the rate
 again and again to find out where it is.
 
-Manners. A first refusal stops all starts until the refusals of earlier calls have come, and then a few calls start
-apart. Three refusals stop them until their cause is known. So a slow refusal costs time, and not more refusals.
+Manners. Each refusal costs 25 calls: until these are made, nothing grows. After a number, the limit grows by one in a
+generation, and twice as fast only after eight generations without a refusal; in the time of a refusal, by a quarter at
+most. So one call in 25 is refused, whatever the limit is and however many tasks share it. A first refusal stops all
+starts until the refusals of earlier calls have come, and then a few calls start apart. Three refusals stop them until
+their cause is known. So a slow refusal costs time, and not more refusals.
 
 A plateau shows in the throughput of whole generations of calls: calls of one latency end in one pattern for ever, so
 part of a generation has no throughput of its own. If it does not grow by at least 1.4 x while the limit doubles, or
@@ -61,18 +65,18 @@ from ._calls import Admitted, Running
 from ._constants import (
     ADMITTED,
     BY_TIME,
-    DOUBTS,
     EVENT,
     FEW,
     FIRST_CALLS,
     FIRST_W,
     FORGOTTEN_AFTER,
-    GENTLE,
+    GAIN,
     IN_A_ROW,
     JITTER,
     LONGEST_PAUSE,
     MOST,
     MOST_FAILING,
+    PRICE,
     REFUTED,
     ROUNDED_UP,
     ROUNDING,
@@ -81,7 +85,10 @@ from ._constants import (
     START,
     STRIKES,
     SURE,
+    TRIAL,
     UNKNOWN,
+    USUAL,
+    WARY,
 )
 from ._evidence import Caution, Failures, Outage
 from ._limits import Number, Pace, Plateau, Ramp
@@ -104,10 +111,11 @@ class Auto(Gate):
     known how the calls before them ended: about three times the time of a refusal.
 
     In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.1 s
-    and up to once a second. Then the former limit returns. If the service states how long to wait (`Retry-After`), no
-    call starts for that time plus up to 10 %, at most 60 s; a second or less applies to the refused call only (its
-    retry strategy). After `give_up` seconds without an accepted call, the operator fails with the service's own
-    exception. Give the operator a retry strategy: refused calls are not repeated otherwise.
+    and up to once a second, and later after a tenth of the time. Then the former limit returns. If the service states
+    how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s; a second or less
+    applies to the refused call only (its retry strategy). After `give_up` seconds without an accepted call, the
+    operator fails with the service's own exception. Give the operator a retry strategy: refused calls are not repeated
+    otherwise.
 
     Several processes share a service by its refusals alone, so each finds its part. Within a process, operators that
     use the same object, or the same name, share one limit. What was found is `statistics().finding`, and a sentence of
@@ -161,6 +169,9 @@ class Auto(Gate):
         self._refusal_seconds: float | None = None
         self._answers = 0
         self._answered_at = self._started_at = self._cut_at = self._paused_until = self._resumed_at = -inf
+        self._trial: tuple[float, int, int] | None = None  # before half the limit: share, calls, refusals
+        self._unhelped = 0  # how often half the limit did not help
+        self._paid_at = 0  # the answers until which one more outage is a full service
         self._verdict: tuple[float, Outcome] | None = None  # when the cause of refusals can be stated
         self._event = (0.0, 0)  # the last refusals with a cause: the instant, and the calls admitted until then
         self._before_refusals: tuple[float, Mode] = (first, "free")
@@ -256,7 +267,6 @@ class Auto(Gate):
         self._plateau.running = len(self._running)
         self._plateau.peak = max(self._plateau.peak, len(self._running))
         self._admitted.start(now)
-        self._failures.started()
         self._caution.started()
         self._started_at = now
         if self._admitted.started == FIRST_CALLS:
@@ -297,14 +307,13 @@ class Auto(Gate):
                 self._resume(now)
             self._outage.in_a_row = 0
         self._plateau.latency.add(now, start, self._running)
-        if self._ramp is not None:
-            self._ramp.answers += 1
-        elif (
-            self._mode == "free"
-            and not self._outage.probes
-            and now > start
-            and self._plateau.answered(now, len(self._running))
-        ):
+        seconds = self._plateau.latency.recent or now - start
+        self._plateau.most_gain = min(GAIN, WARY * seconds / max(self._refusal_seconds or USUAL, 1e-3))
+        if self._ramp is not None or self._mode != "free" or self._outage.probes or now <= start:
+            return
+        if not self._failures.are_paid:
+            self._plateau.open(now)
+        elif self._plateau.answered(now, len(self._running)):
             self._cut_at = now
 
     def _test(self, now: float) -> None:
@@ -317,15 +326,22 @@ class Auto(Gate):
                 self._seen += 1
                 is_refuted = is_refuted or rank >= self._number.known
         if self._mode == "number":
-            if is_refuted:
+            if self._trial:
+                self._end_trial(now)
+            elif is_refuted:
                 self._refute(now)
-            elif self._answers >= self._number.probe_at and self.limit == self._number.known < self.most:
+            elif self._may_probe:
                 self._probe_number()
 
     @property
     def _age(self) -> float:
         """The seconds after which a call that was not refused was admitted."""
         return UNKNOWN if self._refusal_seconds is None else ADMITTED * self._refusal_seconds + 0.02
+
+    @property
+    def _may_probe(self) -> bool:
+        is_at_number = self.limit == self._number.known < self.most
+        return is_at_number and self._failures.are_paid and self._answers >= self._number.probe_at
 
     def _probe_number(self) -> None:
         self._plateau.limit = self._number.known + 1.0
@@ -336,14 +352,12 @@ class Auto(Gate):
         self._number.refute()
         self._mode = "free"
         self._plateau.is_first = False
-        self._plateau.grow(now, GENTLE)
-        enough = DOUBTS * 2**self._failures.ended
-        if self._number.kind == "overload" and self._number.refutations >= enough and self._is_share_known:
-            self._accept_failures(now)
+        self._trial = None
+        self._plateau.grow(now, 1 / self._plateau.limit)
 
     @property
     def _is_share_known(self) -> bool:
-        return self._admitted.started >= SURE and self._failures.share < MOST_FAILING and self._failures.are_independent
+        return self._failures.calls >= SURE and self._failures.share < MOST_FAILING and self._failures.are_independent
 
     # Refusals
 
@@ -357,7 +371,7 @@ class Auto(Gate):
             self._before_refusals = self._plateau.limit, self._mode
         outage.in_a_row += 1
         outage.anew += start >= outage.noticed
-        if self._is_down(now, outcome):
+        if self._is_down(now):
             if not outage.probes:
                 self._before_outage = (*self._before_refusals, outcome.kind)
             self._cut_at = now
@@ -386,11 +400,13 @@ class Auto(Gate):
         """Whether a call that started after the refusals has run for so long that it was admitted."""
         return self._running.has_survivor(self._outage.since, now - 2 * (self._refusal_seconds or 0.0) - 0.02)
 
-    def _is_down(self, now: float, outcome: Outcome) -> bool:
+    def _is_down(self, now: float) -> bool:
         if self._outage.anew < IN_A_ROW or self._has_survivor(now):
             return False
-        silence = max(0.2, 5 * (self._refusal_seconds or 0.0))
-        return outcome.kind == "throttled" or now - self._answered_at > silence or not len(self._running)
+        if not self._running.has_survivor(-inf, now - 2 * (self._refusal_seconds or 0.0) - 0.02):
+            return True
+        latency = self._plateau.latency.recent or inf
+        return now - self._answered_at > max(0.2, 5 * (self._refusal_seconds or 0.0), 3 * latency)
 
     def _is_alive(self, now: float, silence: float) -> bool:
         return self._outage.in_a_row < IN_A_ROW or now - self._answered_at < silence or self._has_survivor(now)
@@ -415,12 +431,12 @@ class Auto(Gate):
                 if self._verdict is None:
                     self._verdict = (now + self._age, outcome)
                 return
-            rank = rank if is_late else failures.least_rank()
+            rank = rank if is_late else failures.rank()
         if is_late:
             failures.clear()
             self._halve(now, rank)
         else:
-            failures.conclude()
+            failures.conclude(rank)
             self._cut(now, rank, outcome)
 
     def _conclude(self, now: float, outcome: Outcome) -> None:
@@ -431,8 +447,8 @@ class Auto(Gate):
         if self._failures.is_no_number(outcome.kind):
             self._doubt(now, outcome.kind)
         else:
-            rank = self._failures.least_rank()
-            self._failures.conclude()
+            rank = self._failures.rank()
+            self._failures.conclude(rank)
             self._cut(now, rank, outcome)
 
     def _doubt(self, now: float, kind: str) -> None:
@@ -442,9 +458,18 @@ class Auto(Gate):
             self._caution.cut(now, self._refusal_seconds or 0.0)
             self._to_rate(now, FIRST_W * self._admitted.rate(now))
         else:
-            self._number.kind = kind
-            self._number.before = self._plateau.limit
-            self._refute(now)
+            self._number.begin(int(self._plateau.limit), kind, self._plateau.limit, self._answers)
+            self._mode = "number"
+            self._halve_number(now, self._failures.share)
+
+    def _halve_number(self, now: float, share: float) -> None:
+        """Calls are refused at ranks at which others are admitted: by chance, or other processes use the service."""
+        self._cut_at = now
+        self._failures.conclude(self._plateau.limit)
+        self._trial = (share, self._failures.calls, self._failures.refusals)
+        self._plateau.limit = float(max(1, self.limit // 2))
+        self._number.set(self.limit, self._number.kind, self._answers)
+        self._plateau.hold(now)
 
     def _halve(self, now: float, rank: int) -> None:
         """Calls are late: the caller's time limit is shorter than the wait in the service."""
@@ -506,17 +531,32 @@ class Auto(Gate):
         if is_impossible and kind == "throttled":
             self._to_rate(now, FIRST_W * self._admitted.rate(now))
             return
-        least = 0.8 * rank if is_impossible or self._outage.in_a_row >= IN_A_ROW else rank
-        plateau.limit = float(max(1, int(min(plateau.limit, least))))
+        if self._trial:
+            return
+        if kind == "overload" and number.strikes > 1:
+            self._halve_number(now, self._failures.share)
+            return
+        plateau.limit = float(max(1, min(self.limit, rank)))
         number.set(self.limit, number.kind, self._answers)
-        if kind == "overload" and self._has_halved and self._is_share_known and self._is_alive(now, 0.1):
+        plateau.hold(now)
+
+    def _end_trial(self, now: float) -> None:
+        """Decide whether fewer calls were refused at half the limit."""
+        assert self._trial is not None
+        share, calls, refused = self._trial
+        calls, refused = self._failures.calls - calls, self._failures.refusals - refused
+        expected = share * calls
+        if expected < TRIAL and refused < 2 * expected + TRIAL:
+            return
+        self._trial = None
+        if refused < expected / 2:
+            self._unhelped = max(0, self._unhelped - 1)
+            return
+        self._unhelped += 1
+        if self._unhelped > 1 + self._failures.ended and self._is_share_known and self._is_alive(now, 0.1):
             self._accept_failures(now)
         else:
-            plateau.hold(now)
-
-    @property
-    def _has_halved(self) -> bool:
-        return self._plateau.limit <= self._number.before * 0.5 ** (1 + self._failures.ended)
+            self._halve_number(now, refused / calls)
 
     def _cut_rate(self, now: float, rank: int, outcome: Outcome) -> None:
         hinted, resumes = _is_pause(outcome), max(now, self._paused_until)
@@ -532,7 +572,7 @@ class Auto(Gate):
         if self._above >= STRIKES and not hinted:
             self._to_number(now, rank, outcome.kind)
             return
-        admitted = count / seconds if hinted else self._admitted.rate(now)
+        admitted = max(1, count) / seconds if hinted else self._admitted.rate(now)
         self._pace.cut(now, resumes, (admitted * self._pace.rate(now)) ** 0.5, hinted=hinted)
 
     def _to_number(self, now: float, rank: int, kind: str) -> None:
@@ -552,8 +592,8 @@ class Auto(Gate):
 
     def _accept_failures(self, now: float) -> None:
         """Refusals that no cut prevents: single calls fail, whatever the load is."""
-        self._failures.accept(self._admitted.refused / self._admitted.started)
-        self._mode, plateau = "free", self._plateau
+        self._failures.accept(self._failures.share)
+        self._mode, plateau, self._trial = "free", self._plateau, None
         before = max(self._number.before, 1.0)
         plateau.limit = max(plateau.limit, before) if plateau.limit < self.most else before
         plateau.grow(now)
@@ -563,6 +603,8 @@ class Auto(Gate):
     def _resume(self, now: float) -> None:
         """The service is back."""
         self._outage.end()
+        self._failures.clear()
+        self._failures.are_paid = True
         self._cut_at = now
         limit, mode, kind = self._before_outage
         if mode == "rate":
@@ -579,8 +621,11 @@ class Auto(Gate):
         self._resumed_at = self._pace.grows_from = self._pace.next_start = now
 
     def _resume_number(self, now: float, limit: float, mode: Mode) -> None:
+        if self._answers < self._paid_at:  # down again so soon: others fill the service
+            limit, mode = float(max(1, int(limit / 2))), "number"
+            self._number.set(int(limit), "overload", self._answers)
+        self._paid_at = self._answers + STRIKES * int(PRICE)
         self._mode = mode
-        self._failures.clear()
         self._number.strikes = 0
         self._number.wait_again(self._answers)
         first = min(limit, float(self.start or START))

@@ -44,10 +44,11 @@ class Running:
         for later in range(position + 1, len(self.ranks)):
             self.ranks[later] -= 1
         for recent in reversed(self._recent):
-            if recent[0] <= start + ROUNDING:
+            if recent[0] > start + ROUNDING:
+                recent[1] -= recent[1] >= 0
+            elif recent[1] >= 0:
                 recent[1] = -1
                 break
-            recent[1] -= 1
         return self._pop(position)
 
     def _pop(self, position: int) -> int:

@@ -20,12 +20,15 @@ HEADROOM = 1.25  # for a throughput that was measured too low
 CALLS_HELD, CALLS_TESTED = 40, 60  # a throughput of fewer calls is chance
 FIRST_WAIT, LAST_WAIT = 8, 64  # generations until a higher limit is tested; it doubles if the test fails
 
-# Refusals. Three have one cause, unless there are 15 calls for each: then they are single failures
+# Refusals. Three have one cause, unless there are 25 calls for each
 STRIKES = 3
-CALLS_PER_FAILURE = 15
+PRICE = 25.0  # calls for each refusal, before anything grows: less than 0.05 refusals a call
+MOST_DEBT = 8.0  # generations without growth after a cut: the first refusals may be many
 FIRST_PROBE, LAST_PROBE = 8, 512  # answers until one more call tests the number
 REFUTED = 2  # numbers at a 429, after which it is a rate
-GENTLE = 0.25  # calls that an answer adds, near a number that was refused
+USUAL = 0.01  # seconds of a refusal, as long as none has come
+CLEAN_GENERATIONS = 8  # without a refusal, until the limit grows twice as fast
+WARY = 0.25  # of the limit, its growth in the time of a refusal
 LATER = 1.2  # refusal times, after which the refusals of earlier calls are known
 UNKNOWN = 1.0  # seconds: a refusal takes at most this long, as long as none has come
 ADMITTED = 2.5  # refusal times, after which a call that was not refused was admitted
@@ -45,6 +48,7 @@ LATE = 0.05  # seconds by which a start may be late without delaying the next on
 
 # Outages. Five refusals in a row have a probability of 1/32 at twice the limit
 IN_A_ROW = 5
+LATER_LOOKS = 0.1  # of the time of the outage: looks at a service that stays down become rarer
 FIRST_LOOK, LAST_LOOK = 0.1, 1.0  # seconds; the time between probes doubles
 
 # Caution
@@ -54,12 +58,12 @@ SPACED = 2.0  # refusal times
 
 # Chance
 SHARE_OF = 1 / 200  # calls that the share of failures covers
-SURE = 100  # calls, below which a share is not yet one
+TRIAL = 8  # refusals that are expected by chance, until it is decided whether half of the calls were refused less
+SURE = 50  # calls, below which a share is not yet one
 PASSED = 10  # calls, admitted at the rank of a refused one
 MOST_PASS = 3  # admitted calls for each refused one: a quarter of the calls may fail
-DOUBTS = 4  # numbers that were refuted: several tasks at one number refuse in turn, too
 MOST_FAILING = 0.3
-LEAST_SHARE, MOST_SHARE = 0.04, 0.4
+MOST_SHARE = 0.4
 
 # Pauses. `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
 ROUNDED_UP = 1.0

@@ -6,15 +6,16 @@ from math import inf
 
 from ._constants import (
     APART,
-    CALLS_PER_FAILURE,
     CLEAN,
     FIRST_LOOK,
     LAST_LOOK,
     LATER,
-    LEAST_SHARE,
+    LATER_LOOKS,
+    MOST_DEBT,
     MOST_PASS,
     MOST_SHARE,
     PASSED,
+    PRICE,
     SHARE_OF,
     SPACED,
     STRIKES,
@@ -42,17 +43,16 @@ class Outage:
         if not self.probes:
             self.began = now
         self.probes += 1
-        self.until = max(self.until if self.probes > 1 else now, now + self._pause(self.probes - 1))
+        self.until = max(self.until if self.probes > 1 else now, now + self._pause(now, self.probes - 1))
 
     def probe(self, now: float) -> None:
-        self.until = now + self._pause(self.probes)
+        self.until = now + self._pause(now, self.probes)
 
     def end(self) -> None:
         self.in_a_row = self.anew = self.probes = 0
 
-    @staticmethod
-    def _pause(number: int) -> float:
-        return min(LAST_LOOK, FIRST_LOOK * 2.0 ** min(20, number))
+    def _pause(self, now: float, number: int) -> float:
+        return max(min(LAST_LOOK, FIRST_LOOK * 2.0 ** min(20, number)), LATER_LOOKS * (now - self.began))
 
 
 class Caution:
@@ -93,40 +93,52 @@ class Caution:
 class Failures:
     """Which refusals have a cause, and the share of calls that fail by chance.
 
+    A leaky bucket: each refusal costs 25 calls. Refusals have a cause if three are not paid. After a cut, nothing grows
+    until they are, so however the limit moves, one call in 25 is refused.
+
     Attributes:
         share: Of the last calls that were refused.
-        accepted: The share up to which refusals have no cause. 0.0: each has one.
-        ended: How often it was too low. Chance then needs twice the evidence.
+        accepted: The share of refusals that have no cause. 0.0: each has one.
+        ended: How often it was too low. Chance then needs more evidence.
+        calls, refusals: Those that are known.
+        are_paid: Whether there are no more refusals than the price allows.
     """
 
     def __init__(self) -> None:
         self.share = self.accepted = 0.0
-        self.ended = 0
+        self.ended = self.calls = self.refusals = 0
+        self.are_paid = True
         self._was_refused = False
         self._singles = self._pairs = 0.0
-        self._suspicion = 0.0
-        self._least = self._first = inf
-        self._passed = self._suspects = 0
+        self._unpaid = 0.0
+        self._suspects: list[list[float]] = []  # [start, rank]
+        self._first = self._least = inf
+        self._passed = 0
 
-    def started(self) -> None:
-        self.share -= self.share * SHARE_OF
-        self._suspicion = max(0.0, self._suspicion - 1 / CALLS_PER_FAILURE)
-        if not self._suspicion:
-            self._least = self._first = inf
-            self._passed = self._suspects = 0
+    def _forget(self) -> None:
+        self._suspects, self._passed = [], 0
+        self._first = self._least = inf
 
     def refused(self) -> None:
-        self.share += (1 - self.share) * SHARE_OF
+        self._unpaid += 1
 
     def suspect(self, start: float, rank: int) -> None:
-        self._suspicion += 1
-        self._suspects += 1
-        self._least = min(rank, self._least)
+        for suspect in self._suspects:  # the refusals come in any order
+            suspect[1] -= suspect[0] >= start
+        self._suspects.append([start, rank])
         self._first = min(start, self._first)
+        self._least = min(rank for _, rank in self._suspects)
 
     def known(self, start: float, rank: int) -> None:
         """It is known whether a call was admitted (rank -1: it was not). Calls come in the order of their starts."""
         was_refused = rank < 0
+        self.calls += 1
+        self.refusals += was_refused
+        self.share += (was_refused - self.share) * max(SHARE_OF, 1 / self.calls)
+        self._unpaid = max(0.0, self._unpaid - 1 / PRICE - self.accepted)
+        if not self._unpaid:
+            self._forget()
+        self.are_paid = self.are_paid or self._unpaid < 1
         self._passed += start > self._first and rank >= self._least
         self._singles += (was_refused - self._singles) * SHARE_OF if not (was_refused and self._was_refused) else 0.0
         self._pairs += ((was_refused and self._was_refused) - self._pairs) * SHARE_OF
@@ -139,30 +151,31 @@ class Failures:
 
     def is_no_number(self, kind: str) -> bool:
         """Whether calls of these ranks are admitted; unless they are throttled, most of them."""
-        least = 0 if kind == "throttled" else MOST_PASS * self._suspects
+        least = 0 if kind == "throttled" else MOST_PASS * len(self._suspects)
         return self._passed >= max(PASSED, least)
 
     @property
     def has_cause(self) -> bool:
-        return self._suspicion >= STRIKES
+        return self._unpaid >= STRIKES and bool(self._suspects)
 
-    def least_rank(self) -> int:
-        """The lowest rank of the refusals that have one cause."""
-        return int(self._least)
+    def rank(self) -> int:
+        """The rank of the refusals that have one cause: their median, since other processes share the service."""
+        return int(sorted(rank for _, rank in self._suspects)[len(self._suspects) // 2])
 
-    def conclude(self) -> None:
-        """The cause is known. One more refusal has it as well."""
-        self._suspicion = STRIKES - 1.0
-        self._least = self._first = inf
-        self._passed = self._suspects = 0
+    def conclude(self, limit: float) -> None:
+        """There was a cut. Nothing grows until the refusals are paid."""
+        self._unpaid = min(self._unpaid, max(1.0 * STRIKES, MOST_DEBT * limit / PRICE))
+        self.are_paid = False
+        self._forget()
 
     def clear(self) -> None:
-        self._suspicion = 0.0
-        self._least = self._first = inf
-        self._passed = self._suspects = 0
+        self._unpaid = min(self._unpaid, 1.0)
+        self._forget()
 
     def accept(self, share: float) -> None:
-        self.accepted, self.share = min(MOST_SHARE, LEAST_SHARE + 1.3 * share), share
+        self.accepted = min(MOST_SHARE, 1.3 * share)
+        self.share, self.are_paid = share, True
+        self.clear()
 
     def reject(self) -> None:
         self.accepted = 0.0

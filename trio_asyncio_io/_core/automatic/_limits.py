@@ -13,6 +13,7 @@ from ._constants import (
     CALLS_PER_DOUBLING,
     CALLS_TESTED,
     CALM,
+    CLEAN_GENERATIONS,
     CUT,
     DOUBLING,
     EVENT,
@@ -42,18 +43,17 @@ Phase: TypeAlias = Literal["growing", "holding", "testing"]
 
 
 class Ramp:
-    """The start: the limit grows by time, and by one with each answer."""
+    """The start: the limit doubles by time."""
 
     def __init__(self, now: float, start: float, top: float) -> None:
         self.since, self.start, self.top = now, start, top
-        self.answers = 0
 
     def limit(self, now: float) -> float:
-        return min(self.top, self.start * 2 ** min(20.0, (now - self.since) / DOUBLING) + self.answers)
+        return min(self.top, self.start * 2 ** min(20.0, (now - self.since) / DOUBLING))
 
     def wait(self, running: int, now: float) -> float:
         """The seconds until one call more may run."""
-        doublings = log2(max(self.start, running + 1 - self.answers) / self.start)
+        doublings = log2(max(self.start, running + 1) / self.start)
         return max(1e-6, self.since + DOUBLING * doublings - now)
 
 
@@ -163,6 +163,7 @@ class Plateau:
         limit: Calls at once.
         running: Calls that run now.
         peak: The highest number of them in this window.
+        most_gain: Calls that an answer adds, at most.
     """
 
     def __init__(self, limit: float, most: int) -> None:
@@ -170,7 +171,7 @@ class Plateau:
         self.running = self.peak = 0
         self.latency = Latency()
         self.phase: Phase = "growing"
-        self.gain = GAIN
+        self.gain = self.most_gain = GAIN
         self.is_first = True
         self.cause = ""
         self._before: float | None = None  # the throughput of the window before
@@ -222,7 +223,7 @@ class Plateau:
 
     def _grow(self, now: float, running: int) -> bool:
         if self._is_used:
-            self.limit = min(self.most, self.limit + self.gain)
+            self.limit = min(self.most, self.limit + min(self.gain, self.most_gain))
         if self._is_slow and self._answers >= FIRST_CALLS // 2 and now > self._since:
             return self._found(now, self._throughput(now), self.latency.first or inf, running)
         if self._answers < max(FIRST_CALLS, self._limit_before):
@@ -239,7 +240,7 @@ class Plateau:
             return False
         else:
             self._before = throughput
-        self.gain = min(GAIN, 2 * self.gain)
+        self.gain = min(GAIN, self.gain * 2 ** (1 / CLEAN_GENERATIONS))
         self.open(now)
         return False
 
