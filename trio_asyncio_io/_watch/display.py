@@ -52,7 +52,8 @@ def _(statistics: Statistics) -> str:
     counts = {name.replace("_", " "): getattr(statistics, name) for name in COUNTS}
     rows = [(name, amount(count)) for name, count in counts.items() if count]
     rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in statistics.seconds_by_gate.items()]
-    rows += [("refusal", statistics.refusal)] if statistics.refusal else []
+    texts = {"refusal": statistics.refusal, "finding": statistics.finding}
+    rows += [(name, text) for name, text in texts.items() if text]
     return _block(table(("", "count"), rows or [("emitted", "0")]), times(statistics))
 
 

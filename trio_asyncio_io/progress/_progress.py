@@ -200,8 +200,9 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
 
     Returns:
         The sum of the waits, by the class of the gate; the elements that a gate refused before their first call, and
-        why, such as a budget that is used up; how often the service requested fewer calls; the second calls of `hedged`
-        per hundred calls, with the share of them that won; and the calls made for groups. Only what happened.
+        why, such as a budget that is used up; how often the service requested fewer calls; what `capacity="auto"` has
+        found; the second calls of `hedged` per hundred calls, with the share of them that won; and the calls made for
+        groups. Only what happened.
 
     Example:
         >>> from trio_asyncio_io.embedding import gates_and_hedges
@@ -219,6 +220,8 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
         parts.append(f"{statistics.refused:,} refused" + (f" ({statistics.refusal})" if statistics.refusal else ""))
     if throttled := statistics.throttled:
         parts.append(f"{throttled:,} throttled")
+    if statistics.finding:
+        parts.append(statistics.finding)
     if hedged := statistics.hedged:
         ended = statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled
         calls = statistics.groups or ended + statistics.running + statistics.retried - statistics.refused

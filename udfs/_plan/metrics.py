@@ -16,7 +16,7 @@ from trio_asyncio_io.embedding import Summary, TaskTimes, duration, gates_and_he
 from trio_asyncio_io.gates import PerKey
 
 from .._limits.cluster_limits import SOURCE_AWAY
-from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS
+from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
 from .._sent.settings import Settings
 
 __all__ = ["SUMS", "called_rows", "check_metrics", "explain", "observed", "observed_sums", "summary", "verdict_of"]
@@ -34,7 +34,6 @@ ARGUMENTS = 24
 KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
 BY_GATE = "seconds_by_gate."  # followed by the label of a gate
 OF_TASKS = "tasks."
-REFUSAL = "refusal"
 
 # The numbers of `Totals` that are 0 without an option
 OF_GATES = frozenset({"gated", "gate_wait_seconds", "refused", "throttled"})
@@ -219,7 +218,7 @@ def _totals_of(values: Mapping[str, Any]) -> Totals:
     numbers = _numbers(Totals, values)
     waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
     by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
-    return Totals(**numbers, seconds_by_gate=by_gate, refusal=values.get(REFUSAL, ""))
+    return Totals(**numbers, seconds_by_gate=by_gate, **{name: values.get(name, "") for name in TEXTS})
 
 
 def _times_of(values: Mapping[str, Any]) -> TaskTimes:
@@ -276,7 +275,7 @@ def _totals_column(settings: Settings) -> Column:
         waits = F.coalesce(F.sum(row["seconds_by_gate"][gate]), F.lit(0.0))
         columns[BY_GATE + gate] = waits.cast("string")
     if gates:
-        columns[REFUSAL] = F.coalesce(F.max(row[REFUSAL]), F.lit('""'))  # JSON already
+        columns |= {name: F.coalesce(F.max(row[name]), F.lit('""')) for name in TEXTS}  # JSON already
     pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in columns.items()]
     parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
     return F.concat(F.lit("{"), F.concat_ws(", ", *(F.concat_ws(", ", *part) for part in parts)), F.lit("}"))

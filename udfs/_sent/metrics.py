@@ -23,7 +23,7 @@ from .._spark_version import arrow_type_in_utc
 from .._tracebacks import type_name
 from .row import Row
 
-__all__ = ["HIGHEST", "LOWEST", "METRICS_COLUMN", "METRICS_TYPE", "NUMBERS", "MetricsColumn"]
+__all__ = ["HIGHEST", "LOWEST", "METRICS_COLUMN", "METRICS_TYPE", "NUMBERS", "TEXTS", "MetricsColumn"]
 
 METRICS_COLUMN = "__udfs_metrics"
 METRICS_TYPE = StructType(
@@ -32,6 +32,7 @@ METRICS_TYPE = StructType(
         StructField("numbers", ArrayType(DoubleType())),
         StructField("seconds_by_gate", MapType(StringType(), DoubleType())),
         StructField("refusal", StringType()),
+        StructField("finding", StringType()),
     ]
 )
 METRICS_ARROW_TYPE = arrow_type_in_utc(METRICS_TYPE)
@@ -46,6 +47,7 @@ OF_TASKS: Final = tuple(each.name for each in fields(TaskTimes))
 _GROUPS: Final = {"rows": OF_ROWS, "totals": OF_TOTALS, "tasks": OF_TASKS}
 _NAMES: Final = [f"{group}.{name}" for group, names in _GROUPS.items() for name in names]
 NUMBERS: Final = {name: position for position, name in enumerate(_NAMES)}
+TEXTS: Final = ("refusal", "finding")
 HIGHEST: Final = frozenset({"rows.slowest", "tasks.ended", *(f"totals.{name}" for name in Totals.HIGHEST)})
 LOWEST: Final = frozenset({"tasks.began"})
 
@@ -73,25 +75,25 @@ class MetricsColumn:
         new = rows if all(is_new) else [row for row, each in zip(rows, is_new, strict=True) if each]
         seconds = [row.seconds if row.failure is None else row.failure.seconds for row in new]
         after = [None] * (len(rows) - 1)
-        gained, by_gate, refusal = self._gained(rows)
+        gained, by_gate, texts = self._gained(rows)
         numbers = [*_sums(new, seconds), *gained]
         remaining = iter(seconds)
         values: list[list[Any]] = [
             [next(remaining) if each else None for each in is_new],
             [numbers, *after],
             [by_gate, *after],
-            [refusal, *after],
+            *([text, *after] for text in texts),
         ]
         parts = zip(values, METRICS_ARROW_TYPE, strict=True)
         arrays = [pa.array(each[: len(rows)], type=field.type) for each, field in parts]
         return pa.StructArray.from_arrays(arrays, fields=list(METRICS_ARROW_TYPE))
 
-    def _gained(self, rows: Sequence[Row]) -> tuple[Sequence[float], list[tuple[str, float]] | None, str | None]:
+    def _gained(self, rows: Sequence[Row]) -> tuple[Sequence[float], list[tuple[str, float]] | None, list[str | None]]:
         """The increase of the totals since the previous report."""
         reports = (row.totals for row in rows if row.totals is not None)
         latest = max(reports, key=lambda report: report[0].seconds, default=None)
         if latest is None:
-            return _NOTHING, None, None
+            return _NOTHING, None, [None] * len(TEXTS)
         (totals, times), (totals_before, times_before) = latest, self._reported
         self._reported = latest
         after = *_totals_of(totals), *_times_of(times)
@@ -100,7 +102,8 @@ class MetricsColumn:
         known = totals_before.seconds_by_gate
         by_gate = [(name, seconds - known.get(name, 0.0)) for name, seconds in totals.seconds_by_gate.items()]
         # JSON, as `_plan.metrics` needs it
-        return gained, by_gate or None, json.dumps(totals.refusal) if totals.refusal else None
+        texts = [getattr(totals, name) for name in TEXTS]
+        return gained, by_gate or None, [json.dumps(text) if text else None for text in texts]
 
 
 def _sums(rows: Sequence[Row], seconds: Sequence[float]) -> tuple[float, ...]:

@@ -64,7 +64,8 @@ def http_request(
         timeout: Seconds from the start of a row's first attempt to its result, all attempts and backoffs included, 0
             or more; 30 by default. `math.inf`: no limit.
         capacity: Upper limit of requests that run at once in each running task, at least 1. None (the default): 100,
-            or the share of the `cluster_capacity`.
+            or the share of the `cluster_capacity`. "auto": each Python worker process finds how many each host takes,
+            up to 800; see `gates.Auto`, which can be given as well. It takes the place of the default of `per_host`.
         cluster_capacity: The same for all tasks that can run at once, instead of `capacity`. None (the default): no
             such limit.
         cluster_rate: Upper limit of attempts that start per second in all tasks that can run at once. Each task gets an

@@ -8,11 +8,11 @@ import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from operator import attrgetter
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final, Literal, TypedDict, cast
 
 from trio_asyncio_io import ExponentialBackoff, RetryStrategy
 from trio_asyncio_io.embedding import check_int, check_number
-from trio_asyncio_io.gates import AdaptiveRate, Gate, PerKey
+from trio_asyncio_io.gates import AdaptiveRate, Auto, Gate, PerKey
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from .._plan.arguments import UDFArguments, for_session, make_settings
@@ -36,7 +36,7 @@ class HttpArguments(TypedDict, total=False):
     """The keyword arguments of all HTTP columns; `http_request` describes them."""
 
     timeout: float
-    capacity: int | None
+    capacity: int | Auto | Literal["auto"] | None
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
     cluster_budget: ClusterBudget | None
@@ -71,7 +71,7 @@ class HttpOptions:
     headers: CommonHeaders | None = field(default=None, repr=False)
     _: KW_ONLY
     timeout: float = 30.0
-    capacity: int | None = None
+    capacity: int | Auto | Literal["auto"] | None = None
     cluster_capacity: int | None = None
     cluster_rate: float | ClusterRate | None = None
     cluster_budget: ClusterBudget | None = None
@@ -137,18 +137,27 @@ class HttpOptions:
         return settings.with_capacity(int(min(settings.options.capacity, self._useful_capacity())))
 
     def _arguments(self) -> UDFArguments:
-        capacity: UDFArguments = {} if self.capacity is None else {"capacity": self.capacity}
         return {
-            **capacity,
+            **self._limits(),
             "cluster_capacity": self.cluster_capacity,
             "cluster_budget": self.cluster_budget,
             "buffer": self.buffer,
             "buffer_bytes": self.buffer_bytes,
             "retry": self._retry(),
-            "gate": None if self.per_host is None else PerKey(self.per_host, key=attrgetter("origin")),
             "on_error": "column",
             "skip_nulls": True,
         }
+
+    def _limits(self) -> UDFArguments:
+        """The capacity, and the gates of each host."""
+        capacity, per_host = Auto() if self.capacity == "auto" else self.capacity, self.per_host
+        if isinstance(capacity, Auto):
+            auto = capacity.up_to(int(min(capacity.most, self._useful_capacity())))
+            is_default = per_host is None or per_host is _PER_HOST
+            others = () if is_default else per_host if isinstance(per_host, Sequence) else (per_host,)
+            capacity, per_host = auto.most, (auto, *others)
+        limits: UDFArguments = {"gate": None if per_host is None else PerKey(per_host, key=attrgetter("origin"))}
+        return limits if capacity is None else {**limits, "capacity": capacity}
 
     def _useful_capacity(self) -> float:
         """Return the capacity above which the rate would let calls wait for longer than their timeout allows.

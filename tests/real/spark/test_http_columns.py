@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+import trio
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -46,6 +48,31 @@ def test_a_column_has_one_response_per_row_and_sends_one_request(spark: SparkSes
     ]
     assert Counter(server.paths) == Counter(f"/{n}" for n in range(20) if n != 5)
     assert ids.select(http_get(F.lit(server.url))).columns == [f"http_get({server.url})"]
+
+
+@pytest.mark.parametrize("tasks", [2, 4])
+def test_each_process_finds_how_many_requests_a_host_takes(spark: SparkSession, server: Server, tasks: int) -> None:
+    """Two tasks at once have 200 requests by default, and the host takes 12."""
+    running, refused = 0, 0
+
+    async def respond(peer: Peer) -> None:
+        nonlocal running, refused
+        if running == 12:
+            refused += 1
+            await peer.respond(b"busy", status="503 Busy")
+            return
+        running += 1
+        try:
+            await trio.sleep(0.05)
+        finally:
+            running -= 1
+        await peer.respond(b"fine")
+
+    server.respond = respond
+    urls = spark.range(0, 600, 1, tasks).select(F.concat(F.lit(f"{server.url}/"), F.col("id")).alias("url"))
+    pages = urls.select(http_get("url", capacity="auto", retries=50, timeout=math.inf).alias("page"))
+    assert {row.page.status for row in pages.collect()} == {200}
+    assert refused <= 300
 
 
 def test_a_host_that_refuses_requests_holds_back_no_other_one(spark: SparkSession, server: Server) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from trio_asyncio_io import retry_after
+from trio_asyncio_io.gates import Auto, CircuitBreaker
 from udfs import ClusterBudget, ClusterRate
 from udfs._limits.cluster_limits import LeasedLimit, TaskShare
 from udfs.http_columns import http_get, http_request, register_http
@@ -31,6 +32,26 @@ def test_the_rate_limits_the_capacity_so_that_every_attempt_can_start_in_time() 
     assert HttpOptions(rate=10.0, timeout=25.0, retries=0).settings().options.capacity == 100
     assert HttpOptions(rate=0.1, timeout=25.0).settings().options.capacity == 1
     assert HttpOptions(rate=0.001, timeout=math.inf).settings().options.capacity == 100
+
+
+def gates_per_host(**options: Any) -> list[str]:
+    settings = HttpOptions(timeout=25.0, **options).settings()
+    assert settings.options.capacity == settings.options.gates[0].gates[0].most_at_once
+    return [repr(gate) for gate in settings.options.gates[0].gates]
+
+
+def test_a_capacity_that_is_found_is_that_of_each_host() -> None:
+    assert gates_per_host(capacity="auto") == [repr(Auto())]
+    assert gates_per_host(capacity=Auto(20, 50)) == [repr(Auto(20, 50))]
+    assert gates_per_host(capacity="auto", per_host=None) == [repr(Auto())]
+    breaker = CircuitBreaker()
+    assert gates_per_host(capacity="auto", per_host=breaker) == [repr(Auto()), repr(breaker)]
+    assert gates_per_host(capacity="auto", per_host=[breaker]) == [repr(Auto()), repr(breaker)]
+
+
+def test_the_rate_limits_the_capacity_that_is_found() -> None:
+    assert gates_per_host(capacity="auto", rate=10.0) == [repr(Auto(most=50))]
+    assert gates_per_host(capacity=Auto(80), rate=10.0) == [repr(Auto(50, 50))]
 
 
 class Session:

@@ -64,7 +64,10 @@ def test_each_chunk_adds_what_its_totals_have_more_than_those_before(rows: Any) 
 def test_the_waits_for_gates_are_added_by_gate(rows: Any) -> None:
     first, second = rows("ab")
     first.totals = Totals(seconds_by_gate={"RateLimit": 2.0}), TaskTimes()
-    second.totals = Totals(seconds_by_gate={"RateLimit": 5.0, "CircuitBreaker": 1.0}, refusal="no"), TaskTimes()
+    second.totals = (
+        Totals(seconds_by_gate={"RateLimit": 5.0, "CircuitBreaker": 1.0}, refusal="no", finding="9 at once"),
+        TaskTimes(),
+    )
     column = MetricsColumn()
     found = [column.array([row]).to_pylist()[0] for row in (first, second)]
     assert [dict(each["seconds_by_gate"]) for each in found] == [
@@ -72,6 +75,7 @@ def test_the_waits_for_gates_are_added_by_gate(rows: Any) -> None:
         {"RateLimit": 3.0, "CircuitBreaker": 1.0},
     ]
     assert [each["refusal"] for each in found] == [None, '"no"']
+    assert [each["finding"] for each in found] == [None, '"9 at once"']
 
 
 def test_totals_of_rows_in_another_order_have_the_same_sum(rows: Any) -> None:

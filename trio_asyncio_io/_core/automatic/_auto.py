@@ -632,6 +632,11 @@ class Auto(Gate):
         self._ramp, self._plateau.limit = Ramp(now, first, limit), first
         self._plateau.hold(now)
 
+    def up_to(self, most: int) -> Auto:
+        """A new gate with these arguments, and a maximum of `most` calls."""
+        start = None if self.start is None else min(self.start, most)
+        return Auto(**{**self.configuration(), "start": start, "most": most}, classify=self.classify, name=self.name)
+
     def may_forget(self, now: float) -> bool:
         """Whether no call has started for ten minutes."""
         return now >= self._started_at + FORGOTTEN_AFTER
