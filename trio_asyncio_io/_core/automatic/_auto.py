@@ -11,13 +11,14 @@ Beside these, a service may be down, or state how long to wait (`Retry-After`). 
 and acts on it, and the next refusals test it. So each cut of a limit has one cause.
 
 The start. The limit doubles by time, not by answers, because with a latency of a minute the first answers come after a
-minute. After the start, each answer adds two calls: the limit triples with each generation of calls.
+minute. After the start, each answer adds up to two calls: the limit triples with each generation of calls, unless the
+time of a refusal is long beside the latency.
 
 The tests. The rank of a call is the number of calls that ran in the service when it started. A call that is refused was
 never in the service, so the ranks of the calls that started after it fall by one. A call is known to be admitted when
 it was not refused for some refusal times, because only then the refusals of earlier calls are known.
 
-    free -> number      three calls are refused, and ten calls of these ranks were not admitted: it is their least rank
+    free -> number      three refusals are not paid, and few calls of these ranks were admitted: their median rank
     free -> rate        otherwise, if they were refused with "too many requests" (429)
     free -> number      otherwise, of half the limit
     number -> free      a call was admitted whose rank is at least the number
@@ -27,7 +28,8 @@ it was not refused for some refusal times, because only then the refusals of ear
     rate -> number      the refused calls have higher ranks than all that were admitted, three times
     rate -> chance      calls are refused, other than with 429, before the pace is back where it was cut
     chance -> none      more calls fail than before
-    any -> outage       five calls in a row are refused that started after the first refusal, and none is admitted
+    any -> outage       five calls in a row are refused that started after the first refusal, and no admitted call runs
+    outage -> number    half the limit, if the last outage is not paid: others fill the service
 
 A number is known exactly at the first refusals. From time to time, one call more tests whether it still holds, at most
 once in 512 answers. A rate is half of what was admitted in the last second, because the other half may be a burst, and
@@ -40,8 +42,8 @@ most. So one call in 25 is refused, whatever the limit is and however many tasks
 starts until the refusals of earlier calls have come, and then a few calls start apart. Three refusals stop them until
 their cause is known. So a slow refusal costs time, and not more refusals.
 
-A plateau shows in the throughput of whole generations of calls: calls of one latency end in one pattern for ever, so
-part of a generation has no throughput of its own. If it does not grow by at least 1.4 x while the limit doubles, or
+A plateau shows in the throughput of whole generations of calls: calls of one latency end in one pattern, so part
+of a generation has no throughput of its own. If it does not grow by at least 1.4 x while the limit doubles, or
 calls take twice the latency of the first ones, calls wait in the service. Then the limit is what the throughput takes
 at the latency of the first calls (Little's law), and a quarter more.
 
