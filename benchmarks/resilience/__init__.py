@@ -5,6 +5,7 @@
 #     _command                             the command line: `python -m benchmarks resilience`
 #     _page  _plots                        the report as a page of the docs, with its pictures
 #     _experiments                         all experiments
+#     _automatic                           `capacity="auto"` in front of services of many kinds
 #     _held_out                            services drawn at random
 #     _rates  _weights                     limited rates, and estimates that are wrong
 #     _capacities                          services with a knee or a latency
@@ -12,4 +13,5 @@
 #     _experiment                          an experiment and its criteria
 #     _leases                              a source of tokens
 #     _counting                            counts of instants
+#     _any_service                         a service with any of the usual limits
 #     _run  _services                      the operator in front of a service, on a virtual clock

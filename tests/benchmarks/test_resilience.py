@@ -45,7 +45,7 @@ def test_a_page_can_be_written_from_the_file_alone(tmp_path: Path) -> None:
 def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["nothing"])
-    assert "no such part: nothing (parts: rate, many," in capsys.readouterr().err
+    assert "no such part: nothing (parts: auto, auto-drawn," in capsys.readouterr().err
 
 
 def test_the_page_has_every_experiment_and_only_numbers_of_the_file() -> None:
