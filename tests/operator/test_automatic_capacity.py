@@ -108,7 +108,12 @@ async def test_a_number_of_calls_is_found_exactly_and_explained(autojump_clock: 
     assert seconds < 1.1 * 6_000 * 0.1 / 60
     assert refused <= POLITE
     assert results.statistics().finding.startswith("60 calls at once: the service refused one more ")
-    assert "60 calls at once: the service refused one more" in str(results.explain())
+    verdict = results.explain()
+    assert "60 calls at once: the service refused one more" in str(verdict)
+    assert (verdict.limit, verdict.advice.partition(". ")[2]) == (
+        "gate",
+        "When the service takes more, the gate finds it; else accept the time.",
+    )
 
 
 async def test_what_it_found_is_in_the_line_the_display_the_trace_and_the_report(

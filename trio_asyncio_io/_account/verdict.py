@@ -228,6 +228,11 @@ def _of_gate(totals: Totals, _: Compared | None) -> tuple[str, str]:
     reason = f"A gate held calls back {totals.share_of_supply(totals.gated):.0%} of the time. {of_all}"
     if fewer := _fewer_calls(totals):
         return reason, f"More capacity changes nothing. If the gate counts calls, make fewer: {fewer}"
+    if totals.finding:
+        return (
+            reason,
+            "More capacity changes nothing. When the service takes more, the gate finds it; else accept the time.",
+        )
     return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
 
 
