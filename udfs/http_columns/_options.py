@@ -153,8 +153,9 @@ class HttpOptions:
         capacity, per_host = Auto() if self.capacity == "auto" else self.capacity, self.per_host
         if isinstance(capacity, Auto):
             auto = capacity.up_to(int(min(capacity.most, self._useful_capacity())))
-            is_default = per_host is None or per_host is _PER_HOST
-            others = () if is_default else per_host if isinstance(per_host, Sequence) else (per_host,)
+            if per_host is None or per_host is _PER_HOST:
+                per_host = ()
+            others = per_host if isinstance(per_host, Sequence) else (per_host,)
             capacity, per_host = auto.most, (auto, *others)
         limits: UDFArguments = {"gate": None if per_host is None else PerKey(per_host, key=attrgetter("origin"))}
         return limits if capacity is None else {**limits, "capacity": capacity}
