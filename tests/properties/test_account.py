@@ -115,7 +115,7 @@ class Truth(trio.abc.Instrument):
         self.supply: float | None = None  # when it has ended
         self._before = 0, 0  # before the latest instant: how many calls had begun, and how many ran
         self._state: dict[str, float] = {}
-        self._running, self._is_idle = 0, False
+        self._running, self._is_idle, self._was_idle = 0, False, False
 
     def before_io_wait(self, timeout: float) -> None:
         now = trio.current_time()
@@ -126,11 +126,17 @@ class Truth(trio.abc.Instrument):
         self._at, self._state = now, self._read()
 
     def _has_supply_ended(self) -> bool:
-        """Whether no record was left to start at the latest instant, when a call ended or began, or without calls."""
+        """Whether no record was left to start before or after the latest instant, when a call ended or began.
+
+        Without calls, after it suffices.
+        """
         before, self._before = self._before, (self.service.calls, self._running)
+        was_idle, self._was_idle = self._was_idle, self._is_idle
         has_changed = before != self._before
         last = max(self.service.started_at, self.operator._ledger.flow.input_end)
-        return self._is_idle and (not self._running or (has_changed and self._at > last))
+        if self._is_idle and not self._running:
+            return True
+        return (was_idle or self._is_idle) and has_changed and self._at > last
 
     def _read(self) -> dict[str, float]:
         ledger = self.operator._ledger

@@ -141,7 +141,8 @@ class Flow:
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
         self._supply_end: Totals | None = None
-        self._supply_until = inf
+        self._supply_until = -inf
+        self._over_since = inf
         self._calls = Calls()  # those for groups
 
     def begin(self, clocks: tuple[float, float]) -> None:
@@ -192,11 +193,13 @@ class Flow:
         """
         if self._supply_end is None:
             is_later = not self._counters.running or now > max(self.input_end, self.started_at)
-            if is_over and idles and is_later:
-                self._supply_until = now
+            was_over = self._over_since < now  # and then a call ends, or a retry starts
+            if is_later and (was_over or (is_over and idles)):
+                self._supply_until = -inf if was_over else now
                 self._supply_end = self._supply(now, self._running(now))  # free slots are normal from here on
+            self._over_since = min(now, self._over_since) if is_over else inf
         elif not is_over and now == self._supply_until:
-            self._supply_end = None
+            self._supply_end, self._over_since = None, inf
 
     def end_gate_wait(self, seconds: float) -> None:
         """A record has waited for a gate."""
