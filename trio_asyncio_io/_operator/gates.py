@@ -9,6 +9,7 @@ it, or the gate itself. Each of them is a `SharedGate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from itertools import repeat
 from math import inf
 from types import TracebackType
@@ -126,9 +127,14 @@ def offset_of(gate: Gate) -> float:
     number, token, now = id(gate), trio.lowlevel.current_trio_token(), trio.current_time()
     known = _OFFSETS.get(number)
     offset = -now if known is None else known[2] if known[1] is token else known[3] - now
-    gone = ref(gate, lambda _: _OFFSETS.pop(number, None)) if known is None else known[0]
+    gone = ref(gate, partial(_forget_offset, number)) if known is None else known[0]
     _OFFSETS[number] = gone, token, offset, now + offset
     return offset
+
+
+@enable_ki_protection  # Python drops what a callback of a weak reference raises, and Ctrl-C with it
+def _forget_offset(number: int, _: object) -> None:
+    _OFFSETS.pop(number, None)
 
 
 def may_forget(gate: Gate) -> bool:
