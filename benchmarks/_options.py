@@ -140,7 +140,7 @@ IN_USE_NOTES = (
     "the capacity. A trace keeps 5,000 records. Together: three gates, a retry, `cached(single_flight)`, dead letters "
     "and a hook; one value in a hundred fails once"
 )
-# What the records in the buffer wait for, by whether only the first call never ends
+# What the records in the buffer wait for -> whether only the first call never ends
 WAITS = {"waits for a slot": False, "waits for its place in the order": True}
 
 

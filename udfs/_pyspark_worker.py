@@ -131,7 +131,7 @@ def _report_missing(**parts: object) -> None:
         )
 
 
-# The form of an exception. The worker reads it from the environment of the process when it sends one.
+# How exceptions are shown: the worker reads this variable of its environment when it sends one.
 
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
 BY_UDFS: Final = "by udfs"  # the value that differs from Spark's

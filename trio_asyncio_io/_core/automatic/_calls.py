@@ -39,7 +39,7 @@ class Running:
         self._pop(bisect_left(self.starts, start - ROUNDING))
 
     def refuse(self, start: float) -> int:
-        """A call that started at this instant was refused: of those that started together, the last. Its rank."""
+        """A call that started at this instant was refused. Returns its rank, the highest of those with this start."""
         position = bisect_right(self.starts, start + ROUNDING) - 1
         for later in range(position + 1, len(self.ranks)):
             self.ranks[later] -= 1
