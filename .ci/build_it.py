@@ -1,4 +1,4 @@
-"""The exercises, the synopsis and the staircase of docs/tutorial/build-it.md, for cog."""
+"""The exercises and the staircase of docs/tutorial/build-it.md, for cog."""
 
 import ast
 import tokenize
@@ -75,21 +75,12 @@ def _exercise(number: int, each: dict[str, str]) -> str:
     return (
         f"**{number}.** {each['question']} ([{each['script']}](../examples/{each['script']}))\n\n"
         f"```diff\n{change}\n```\n\n"
-        f"<details markdown><summary>What happens</summary>\n\n{each['answer']}\n\n"
-        f"```text\n{each['prints']}\n```\n\n</details>\n"
+        f"<details markdown><summary>What happens</summary>\n\n{each['answer']}\n\n</details>\n"
     )
 
 
 def _marked(mark: str, lines: str) -> list[str]:
     return [f"{mark} {line}" for line in lines.splitlines()]
-
-
-def synopsis() -> str:
-    """The pseudocode at the head of `_operator/operator.py`."""
-    text = ast.get_docstring(ast.parse((PACKAGE / "_operator" / "operator.py").read_text(encoding="utf-8"))) or ""
-    lines = text.splitlines()
-    inside = [number for number, line in enumerate(lines) if line.startswith("    ")]
-    return "```text\n" + "\n".join(line[4:] for line in lines[inside[0] : inside[-1] + 1]) + "\n```"
 
 
 def staircase() -> str:

@@ -12,6 +12,8 @@ Between the two lines, cog writes the script `docs/examples/operator_first.py` a
 import ast
 import os
 import re
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import cog
@@ -24,7 +26,8 @@ def example(script: str, *names: str, lines: str | None = None) -> None:
 
     Args:
         script: Its file name.
-        names: The functions, classes and constants to show, in this order. Default: the whole script.
+        names: The functions, classes, constants and methods ("Class.method") to show, in this order. Default: the
+            whole script.
         lines: The lines of its output to show, counted from 1, such as "2" or "2-4"; "" shows none, None all.
     """
     path = EXAMPLES / script
@@ -42,17 +45,31 @@ def _fenced(language: str, text: str) -> str:
 
 
 def _parts(source: str, names: tuple[str, ...]) -> str:
-    lines = source.splitlines()
-    found = {}
-    for statement in ast.parse(source).body:
+    found = dict(_definitions(ast.parse(source).body, source.splitlines()))
+    classes = [list(each) for _, each in groupby(names, key=lambda name: name.rpartition(".")[0] or name)]
+    return "\n\n\n".join(_part(found, each) for each in classes)
+
+
+def _definitions(body: list[ast.stmt], lines: list[str]) -> Iterator[tuple[str, str]]:
+    for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name, first = statement.name, min(each.lineno for each in [statement, *statement.decorator_list])
         elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name, first = statement.targets[0].id, statement.lineno
         else:
             continue
-        found[name] = "\n".join(lines[first - 1 : statement.end_lineno])
-    return "\n\n\n".join(found[name] for name in names)
+        yield name, "\n".join(lines[first - 1 : statement.end_lineno])
+        if isinstance(statement, ast.ClassDef):
+            yield from ((f"{name}.{method}", text) for method, text in _definitions(statement.body, lines))
+
+
+def _part(found: dict[str, str], names: list[str]) -> str:
+    """One definition, or methods of one class below its first line."""
+    owner = names[0].rpartition(".")[0]
+    if not owner:
+        return found[names[0]]
+    head = next(line for line in found[owner].splitlines() if line.startswith("class "))
+    return "\n\n".join([f"{head}\n    ...", *(found[name] for name in names)])
 
 
 def _selected(output: Path, lines: str | None) -> str:
