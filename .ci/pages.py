@@ -12,6 +12,7 @@ Between the two lines, cog writes the script `docs/examples/operator_first.py` a
 import ast
 import os
 import re
+import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -26,8 +27,8 @@ def example(script: str, *names: str, lines: str | None = None) -> None:
 
     Args:
         script: Its file name.
-        names: The functions, classes, constants and methods ("Class.method") to show, in this order. Default: the
-            whole script.
+        names: The functions, classes, constants and methods ("Class.method") to show, in this order; "imports" are
+            those from other packages than Python's own. Default: the whole script.
         lines: The lines of its output to show, counted from 1, such as "2" or "2-4"; "" shows none, None all.
     """
     path = EXAMPLES / script
@@ -45,9 +46,18 @@ def _fenced(language: str, text: str) -> str:
 
 
 def _parts(source: str, names: tuple[str, ...]) -> str:
-    found = dict(_definitions(ast.parse(source).body, source.splitlines()))
+    body, lines = ast.parse(source).body, source.splitlines()
+    found = dict(_definitions(body, lines)) | {"imports": "\n".join(_imports(body, lines))}
     classes = [list(each) for _, each in groupby(names, key=lambda name: name.rpartition(".")[0] or name)]
     return "\n\n\n".join(_part(found, each) for each in classes)
+
+
+def _imports(body: list[ast.stmt], lines: list[str]) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            module = statement.module or "" if isinstance(statement, ast.ImportFrom) else statement.names[0].name
+            if module.partition(".")[0] not in sys.stdlib_module_names:
+                yield from lines[statement.lineno - 1 : statement.end_lineno]
 
 
 def _definitions(body: list[ast.stmt], lines: list[str]) -> Iterator[tuple[str, str]]:
