@@ -29,7 +29,7 @@ SIZES = (200, 800)
 SAMPLES = 20
 CAPACITIES = (15, 50, 150)
 TIMEOUT = 60.0
-HEAD = ("service", "calls in the sample", "error of the time", "worst", "width", "time", "cost", "p99", "best setting")
+COLUMNS = ("error", "worst", "inside", "best")
 NUMBERS = ("seconds", "weight", "p99")
 CANNOT_TELL = "cannot tell"  # the forecast says so of the rate
 NEAR = 1.05  # a setting is right if it is within 5 % of the best one
@@ -80,23 +80,31 @@ class Cell:
         best = {capacity for capacity, seconds in good.items() if seconds <= NEAR * min(good.values())}
         return sum(each.best_row.capacity in best for each in self.known)
 
-    def line(self) -> str:
-        """A line of the table."""
-        errors, covered = self.errors(), self.covered()
-        widths = [(row.high - row.low) / row.seconds for each in self.forecasts for row in each.rows]
-        cells = (
-            f"{self.service.name}{'' if self.service.is_expected else ' *'}",
-            f"{self.size}",
+    def numbers(self) -> tuple[str, ...]:
+        """Its part of a line of the table."""
+        errors = self.errors()
+        return (
             f"{median(map(abs, errors)):.0%}" if errors else CANNOT_TELL,
             f"{max(errors, key=abs):+.0%}" if errors else "",
-            f"{median(widths):.0%}",
-            *(f"{fmean(each[name] for each in covered):.0%}" for name in NUMBERS),
-            f"{self.right()} of {len(self.known)}" if errors else "none",
+            f"{fmean(each['seconds'] for each in self.covered()):.0%}",
+            f"{self.right()}" if errors else "",
         )
-        return f"| {' | '.join(cells)} |"
 
     def _run(self, row: ForecastRow, position: int) -> dict[str, float]:
         return self.runs[row.capacity][position]
+
+
+def head(sizes: Sequence[int]) -> str:
+    """The head of the table."""
+    names = [f"{size}: {name}" if name == COLUMNS[0] else name for size in sizes for name in COLUMNS]
+    return f"| {' | '.join(['service', *names])} |\n|{'---|' * (1 + len(names))}"
+
+
+def line(cells: Sequence[Cell]) -> str:
+    """The line of a service, from its cells by size."""
+    service = cells[0].service
+    name = f"{service.name}{'' if service.is_expected else ' *'}"
+    return f"| {' | '.join([name, *(number for cell in cells for number in cell.numbers())])} |"
 
 
 def summary(cells: Sequence[Cell]) -> str:
@@ -136,20 +144,20 @@ def main() -> None:
     options = parser.parse_args()
     if options.samples < 1:
         parser.error(f"--samples must be at least 1, got {options.samples}")
-    head = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}"
-    print(head)
-    cells: list[Cell] = []
     sizes = SIZES if options.size is None else (options.size,)
+    lines, cells = [head(sizes)], list[Cell]()
+    print(lines[0])
     evaluate = partial(evaluated, sizes=sizes, number=options.samples)
     no_warnings = ("ignore", UserWarning)  # of samples that have not reached their load
     with ProcessPoolExecutor(initializer=warnings.simplefilter, initargs=no_warnings) as processes:
         for service, (runs, forecasts) in zip(HELD_OUT, processes.map(evaluate, range(len(HELD_OUT))), strict=True):
             cells.extend(Cell(service, size, forecasts[size], runs) for size in sizes)
-            print(*(cell.line() for cell in cells[-len(sizes) :]), sep="\n", flush=True)
+            lines.append(line(cells[-len(sizes) :]))
+            print(lines[-1], flush=True)
     print(f"\n{summary(cells)}")
     if options.page is not None:
-        table = "\n".join([head, *(cell.line() for cell in cells)])
         text = options.page.read_text(encoding="utf-8")
+        table = "\n".join(lines)
         shown = rf"\g<1>\n{table}\n\n{textwrap.fill(summary(cells), 120)}\n\n\2"
         options.page.write_text(MARKED.sub(shown, text), encoding="utf-8")
 
