@@ -57,7 +57,7 @@ PARTS: dict[str, Part] = {
     "options": options,
     "latency": throughput,
     "http": _http,
-    "spark": _in_spark("_enriching.cost", "_enriching.start_up", "_two_operators.two_operators"),
+    "spark": _in_spark("_enriching.cost", "_two_operators.two_operators"),
     "year": year,
     "gain": _in_spark("_gain.gain"),
     "requests": _in_spark("_requests.requests"),

@@ -1,4 +1,4 @@
-"""Spark: the cost of a row, the time to the first one, and the session of the benchmarks."""
+"""Spark: the cost of a row, and the session of the benchmarks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,13 @@ from udfs import async_pandas_udf, unordered_wait
 
 from ._contenders import with_operator
 from ._report import Line, Section
-from ._rounds import in_words, measure, wall_seconds
+from ._rounds import measure, wall_seconds
 
-__all__ = ["BATCH", "BUFFER", "cost", "seconds_to_run", "session", "start_up"]
+__all__ = ["BATCH", "BUFFER", "cost", "seconds_to_run", "session"]
 
 CAPACITY = 100
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-# Part of the environment of Spark's workers: another value starts another process
 BUFFER = "spark.sql.execution.pandas.udf.buffer.size"
-SIZES = count(65_537)
 
 
 @contextmanager
@@ -91,26 +88,6 @@ def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> 
     return [section]
 
 
-def start_up(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """Wall time to the only row of a job, in a new worker process each time."""
-    rounds = 1 if quick else 11
-    jobs = {name: partial(_first_row, spark, job) for name, job in _jobs().items()}
-    measured = measure(jobs, rounds, on_step, warm_up=not quick)
-    section = Section(
-        "Start-up: the only row of a job, in a new worker process",
-        f"wall time, {in_words(rounds)}; the session is warm, the worker process is new",
-        {"milliseconds": "{:,.0f}"},
-        name="start-up",
-    )
-    section.lines.extend(Line(name, {"milliseconds": 1000 * measured.median(name)}) for name in jobs)
-    return [section]
-
-
 def seconds_to_run(df: DataFrame) -> float:
     """Wall time of a job that reads all rows and stores none."""
     return wall_seconds(df.write.format("noop").mode("append").save)
-
-
-def _first_row(spark: SparkSession, job: Callable[[DataFrame], DataFrame]) -> float:
-    spark.conf.set(BUFFER, next(SIZES))
-    return wall_seconds(job(spark.range(0, 1, 1, 1)).collect)

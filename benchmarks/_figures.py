@@ -82,23 +82,20 @@ def _legend(axes: Any, **where: Any) -> None:
 
 
 def _spark(report: Report, path: Path) -> None:
-    sections = [(size, report.section(f"gain {size}")) for size in (100, 1_000, 10_000)]
-    tables = [(size, section) for size, section in sections if section is not None]
-    names = [line.name for line in tables[0][1].lines]
-    height = 0.8 / len(names)
+    section = report.section("gain")
+    assert section is not None  # as `Figure.section` says
+    columns = [column for column in section.formats if column.endswith(" rows")]
+    height = 0.8 / len(section.lines)
     title = "Calls in Spark: without a barrier at the end of a batch, its size does not matter"
     with picture(path, title, 3.8) as axes:
-        for number, name in enumerate(names):
-            shares = [
-                100 * (line.values["of perfect"] or 0.0) if (line := each.line(name)) else 0.0 for _, each in tables
-            ]
-            places = [place + number * height for place in range(len(tables))]
-            colour = FLOOR if _colour(name) == FLOOR else SERIES[number]
-            drawn = axes.bar(places, shares, height, label=name, color=colour)
+        for number, line in enumerate(section.lines):
+            shares = [100 * (line.values[column] or 0.0) for column in columns]
+            places = [place + number * height for place in range(len(columns))]
+            drawn = axes.bar(places, shares, height, label=line.name, color=SERIES[number])
             axes.bar_label(drawn, [f"{share:.0f}" for share in shares], padding=2, fontsize=8)
         axes.set_xticks(
-            [place + 0.4 - height / 2 for place in range(len(tables))],
-            [f"Arrow batches of {size:,} rows" for size, _ in tables],
+            [place + 0.4 - height / 2 for place in range(len(columns))],
+            [f"Arrow batches of {column}" for column in columns],
         )
         axes.set_ylabel("% of perfect scheduling")
         axes.set_ylim(0, 115)
@@ -107,5 +104,5 @@ def _spark(report: Report, path: Path) -> None:
 
 FIGURES = (
     Figure("overhead", "overhead", "Cost of an element by contender, as a multiple of the bare worker loop", _overhead),
-    Figure("spark", "gain 100", "Share of perfect scheduling in Spark, by the size of Arrow batches", _spark),
+    Figure("spark", "gain", "Share of perfect scheduling in Spark, by the size of Arrow batches", _spark),
 )

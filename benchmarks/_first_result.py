@@ -1,4 +1,4 @@
-"""Time to the first result, in this process and in Spark."""
+"""Time to the first result in Spark."""
 
 from __future__ import annotations
 
@@ -8,46 +8,36 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from ._by_hand import CAPACITY
 from ._gain import CONCURRENCY, contenders, numbers
 from ._latencies import seconds_of
-from ._overhead import ORDERED, UNORDERED
-from ._peers import PEERS
 from ._report import Line, Section
 from ._rounds import in_words, measure
-from ._window import seconds_to_first
 
 __all__ = ["first_result"]
 
 
 def first_result(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """Seconds to the first result of the operator and of code by hand, in Spark and without it."""
-    rows, rounds = (2_000, 1) if quick else (20_000, 5)
+    """Seconds to the first result of the operator and of code by hand."""
+    rows, rounds = (2_000, 1) if quick else (20_000, 3)
     spark.conf.set(CONCURRENCY, CAPACITY)
-    alone = {
-        f"without Spark: {each.name}": partial(seconds_to_first, each, CAPACITY, rows)
-        for each in (ORDERED, UNORDERED, PEERS[0])
-    }
     with TemporaryDirectory() as folder:
         jobs = {
             name: partial(_seconds_after_first_call, numbers(spark, rows), name, Path(folder))
             for name in contenders(seconds_of)
         }
-        measured = measure(jobs | alone, rounds, on_step, warm_up=False)
+        measured = measure(jobs, rounds, on_step, warm_up=False)
     section = Section(
-        "First result: in Spark, and without it",
+        "First result in Spark",
         f"from the first call to the first of {rows:,} rows at the driver, with Spark's default settings and capacity "
-        f"{CAPACITY}; {in_words(rounds)}, with the quartiles. 1 % of the calls take a second, the others 20 ms, the "
+        f"{CAPACITY}; {in_words(rounds)}. 1 % of the calls take a second, the others 20 ms, the "
         f"first one {1000 * seconds_of(0):.0f} ms. In a stream, the rows of a micro-batch are visible at its end",
-        {"seconds": "{:.2f}", "from": "{:.2f}", "to": "{:.2f}"},
+        {"seconds": "{:.2f}"},
         name="first result",
     )
-    for name, seconds in measured.numbers.items():
-        low, high = np.percentile(seconds, (25, 75))
-        section.lines.append(Line(name, {"seconds": measured.median(name), "from": float(low), "to": float(high)}))
+    section.lines.extend(Line(name, {"seconds": measured.median(name)}) for name in jobs)
     return [section]
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import trio
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
@@ -17,14 +16,11 @@ from udfs import async_pandas_udf, unordered_wait
 from ._by_hand import CAPACITY, TIMEOUT, Latency, blocking_call, gathered, pooled, sleeping, sliding_loop
 from ._enriching import BATCH, seconds_to_run
 from ._latencies import seconds_of, steady_seconds_of
-from ._loops import worker_loop
 from ._report import Line, Section
-from ._rounds import in_words, measure, wall_seconds
 from ._timer import sleep
 
 __all__ = ["gain", "greedy_seconds"]
 
-SIZES = {"gain": (100, 1_000, 10_000), "steady": (100, 1_000)}  # of Arrow batches, by workload
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
 WARM_UP = 10 * CAPACITY  # rows
 ADDED = "answer long"
@@ -34,17 +30,20 @@ Enrich = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The latencies of the calls, with a name for the sections and words for their notes."""
+    """The latencies of the calls, and the sizes of Arrow batches, with words for the section."""
 
     name: str
     title: str
     notes: str
     seconds_of: Latency
+    sizes: tuple[int, ...]
 
 
+STRAGGLERS = "1 % of the calls take a second, the others 20 ms on average"
+STEADY = "calls of 10 to 30 ms, 20 ms on average"
 WORKLOADS = (
-    Workload("gain", "Gain", "1 % of the calls take a second, the others 20 ms on average", seconds_of),
-    Workload("steady", "Gain without stragglers", "calls of 10 to 30 ms, 20 ms on average", steady_seconds_of),
+    Workload("gain", "Gain", STRAGGLERS, seconds_of, (10_000, 1_000, 100)),
+    Workload("steady", "Gain without stragglers", STEADY, steady_seconds_of, (1_000, 100)),
 )
 
 
@@ -66,45 +65,44 @@ async def call(seconds_of: Latency, number: int) -> int:
 
 
 def gain(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
-    """A table for each workload and size of Arrow batches: wall time, and share of perfect scheduling."""
-    cases = [(each, size) for each in WORKLOADS for size in SIZES[each.name]]
-    return [_measured(spark, each, size, quick=quick, on_step=on_step) for each, size in cases]
+    """A table for each workload: the share of perfect scheduling by the size of Arrow batches."""
+    rows = 2_000 if quick else 20_000
+    return [_section(each, rows, _seconds(spark, each, rows, on_step)) for each in WORKLOADS]
 
 
-def _measured(
-    spark: SparkSession, workload: Workload, size: int, *, quick: bool, on_step: Callable[[], object]
-) -> Section:
-    rows, rounds = (2_000, 1) if quick else (20_000, 3)
-    if size == 100 and workload is WORKLOADS[0]:
-        rounds = 1  # a round takes seven minutes: each of the barriers waits for a straggler
-    spark.conf.set(BATCH, size)
+def _seconds(
+    spark: SparkSession, workload: Workload, rows: int, on_step: Callable[[], object]
+) -> dict[int, dict[str, float]]:
+    """Wall time of each contender, by the size of Arrow batches."""
+    found: dict[int, dict[str, float]] = {}
     spark.conf.set(CONCURRENCY, CAPACITY)
-    jobs = {}
-    for name, enrich in contenders(workload.seconds_of).items():
-        seconds_to_run(enrich(numbers(spark, WARM_UP)))
-        jobs[name] = partial(seconds_to_run, enrich(numbers(spark, rows)))
-    loop = partial(trio.run, worker_loop, partial(call, workload.seconds_of), rows, CAPACITY, TIMEOUT)
-    jobs["bare worker loop, without Spark"] = partial(wall_seconds, loop)
-    measured = measure(jobs, rounds, on_step, warm_up=False)
+    for size in workload.sizes:
+        spark.conf.set(BATCH, size)
+        found[size] = {}
+        for name, enrich in contenders(workload.seconds_of).items():
+            seconds_to_run(enrich(numbers(spark, WARM_UP)))
+            found[size][name] = seconds_to_run(enrich(numbers(spark, rows)))
+            on_step()
+    return found
+
+
+def _section(workload: Workload, rows: int, found: dict[int, dict[str, float]]) -> Section:
+    columns = {size: f"{size:,} rows" for size in workload.sizes}
     section = Section(
-        f"{workload.title}: calls in Spark, Arrow batches of {size:,} rows",
-        f"{workload.notes}, capacity {CAPACITY}, one task, {rows:,} rows; wall time, {in_words(rounds)}. "
-        "Perfect: each slot takes the next call as it becomes free, simulated with these latencies; `from` "
-        "and `to` are the worst and the best round. The threads have no timeout",
-        {"seconds": "{:.2f}", "of perfect": "{:.1%}", "from": "{:.1%}", "to": "{:.1%}"},
-        name=f"{workload.name} {size}",
+        f"{workload.title}: calls in Spark, as a share of perfect scheduling, by the size of Arrow batches",
+        f"{workload.notes}, capacity {CAPACITY}, one task, {rows:,} rows; wall time, one round. "
+        "Perfect: each slot takes the next call as it becomes free, simulated with these latencies. Seconds: with "
+        "batches of the first size. The threads have no timeout",
+        {"seconds": "{:.2f}", **dict.fromkeys(columns.values(), "{:.1%}")},
+        name=workload.name,
     )
     perfect, alone = (greedy_seconds(rows, workload.seconds_of, capacity) for capacity in (CAPACITY, 1))
-    section.lines.append(Line("one call at a time, computed", {"seconds": alone, "of perfect": perfect / alone}))
-    for name, times in measured.numbers.items():
-        seconds = measured.median(name)
-        values = {
-            "seconds": seconds,
-            "of perfect": perfect / seconds,
-            "from": perfect / max(times),
-            "to": perfect / min(times),
-        }
-        section.lines.append(Line(name, values))
+    rates = dict.fromkeys(columns.values(), perfect / alone)
+    section.lines.append(Line("one call at a time, computed", {"seconds": alone, **rates}))
+    first = found[workload.sizes[0]]
+    for name, seconds in first.items():
+        rates = {column: perfect / found[size][name] for size, column in columns.items()}
+        section.lines.append(Line(name, {"seconds": seconds, **rates}))
     return section
 
 
@@ -114,7 +112,7 @@ def numbers(spark: SparkSession, rows: int) -> DataFrame:
 
 
 def contenders(seconds_of: Latency) -> dict[str, Enrich]:
-    """All ways to add the answers in Spark, by name."""
+    """All ways to add the answers, by name."""
     ours = partial(call, seconds_of)
     column = async_pandas_udf(ours, "long", timeout=TIMEOUT, capacity=CAPACITY)
     level: Any = F.udf(partial(blocking_call, seconds_of), "long", useArrow=True)

@@ -23,7 +23,7 @@ from ._report import Line, Section
 
 __all__ = ["IN_USE", "Use", "bytes_per_record", "options"]
 
-BUFFERS = (10_000, 100_000)
+BUFFER = 10_000
 LEAST = 1_000  # records: as many as groups of 10 have in calls
 RETRY = FixedDelay(3, 0.0, retry_on=transient)
 
@@ -112,14 +112,12 @@ TOGETHER = Use("together", partial(_together, OneHook), wrap=lambda call: _cache
 IN_USE = (
     PLAIN,
     Use("not used: a retry and handlers", lambda: {"retry": RETRY, "on_error": replacement, "on_timeout": replacement}),
-    Use("not used: an observer", lambda: {"observer": Observer()}),
     Use("a rate", lambda: {"gate": _rate()}),
     Use("a budget", lambda: {"gate": Budget(1e9, weight=lambda _: 1.0)}),
     Use("a rate per key, 10 keys", lambda: {"gate": PerKey(_rate(), key=lambda number: number % 10)}),
     Use("held: half of the slots", lambda: {"gate": AdaptiveCapacity(CAPACITY // 2, CAPACITY // 2)}),
     THREE,
     Use("failed once, a retry", lambda: {"retry": RETRY}, wrap=_fails_once),
-    Use("failed once, a retry and a rate", lambda: {"retry": RETRY, "gate": _rate()}, wrap=_fails_once),
     Use("failed once, a retry and three gates", _three, wrap=_fails_once),
     Use("failed, dead letters", lambda: {"on_error": "dead_letter"}, wrap=_fails_once),
     Use("cached(single_flight)", wrap=_cached),
@@ -148,24 +146,22 @@ def options(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """The cost of each option in use, and the memory of a record in the buffer."""
     size = Size(2_000 if quick else 5_000, 3 if quick else 21, on_step)
     contenders = [Contender(use.name, use.loop) for use in IN_USE]
-    cost = compared("options in use", "Options in use: one checkpoint per call", contenders, None, size)
-    return [replace(cost, notes=f"{cost.notes}. {IN_USE_NOTES}"), _memory(BUFFERS[: 1 if quick else None], on_step)]
+    cost = compared("options in use", "Options in use: one checkpoint per call", contenders, size)
+    return [replace(cost, notes=f"{cost.notes}. {IN_USE_NOTES}"), _memory(on_step)]
 
 
-def _memory(buffers: tuple[int, ...], on_step: Callable[[], object]) -> Section:
+def _memory(on_step: Callable[[], object]) -> Section:
     section = Section(
         "Options in use: bytes of a record in the buffer",
-        f"memory that `tracemalloc` counts: the difference between a full buffer and one of {LEAST:,} records, divided "
-        "by the records between them. The value, an int, is included",
-        {f"buffer of {buffer:,}": "{:,.0f}" for buffer in buffers},
+        f"memory that `tracemalloc` counts: the difference between buffers of {BUFFER:,} and {LEAST:,} records, "
+        "divided by the records between them. The value, an int, is included",
+        dict.fromkeys(WAITS, "{:,.0f}"),
         name="memory",
     )
-    for state, is_first in WAITS.items():
-        for use in (PLAIN, THREE, GROUPS, TRACE, TOGETHER):
-            sizes = [bytes_per_record(use, buffer, only_first=is_first) for buffer in buffers]
-            name = state if use is PLAIN else f"{state}, {use.name}"
-            section.lines.append(Line(name, dict(zip(section.formats, sizes, strict=True))))
-            on_step()
+    for use in (PLAIN, THREE, GROUPS, TRACE, TOGETHER):
+        sizes = {state: bytes_per_record(use, BUFFER, only_first=is_first) for state, is_first in WAITS.items()}
+        section.lines.append(Line(use.name, {**sizes}))
+        on_step()
     return section
 
 

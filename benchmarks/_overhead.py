@@ -12,12 +12,11 @@ from ._gauge import Gauge
 from ._loops import task_per_element
 from ._peers import PEERS
 from ._report import Line, Section
-from ._rounds import Rounds, in_words, measure
+from ._rounds import in_words, measure
 
-__all__ = ["CAPACITY", "ORDERED", "TIMEOUT", "UNORDERED", "Size", "compared", "counted", "cpu_seconds", "overhead"]
+__all__ = ["CAPACITY", "ORDERED", "TIMEOUT", "UNORDERED", "Size", "compared", "counted", "overhead"]
 
 CAPACITY = 100
-CAPACITIES = (1, 10, 100, 1_000, 10_000)
 TIMEOUT = 5.0
 ORDERED = ours("ordered", mode="ordered")
 UNORDERED = ours("unordered", mode="unordered")
@@ -32,29 +31,13 @@ class Size(NamedTuple):
     on_step: Callable[[], object]
 
 
-async def no_checkpoint(_: int) -> None:
-    """A call that does not suspend."""
-
-
 def overhead(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """CPU time per element, in alternating rounds in one process, with ratios to the first line of the same round."""
-    elements, rounds = (3_000, 5) if quick else (5_000, 81)
-
-    size = Size(elements, rounds, on_step)
-    return [
-        compared("overhead", "Overhead: one checkpoint per call", [*_with_checkpoint()], None, size),
-        compared(
-            "overhead without a checkpoint",
-            "Overhead: calls that do not suspend",
-            [FLOOR, ORDERED, UNORDERED],
-            no_checkpoint,
-            size,
-        ),
-        _by_capacity(Size(12_000 if quick else 60_000, 3 if quick else 9, on_step)),
-    ]
+    size = Size(3_000, 5, on_step) if quick else Size(5_000, 41, on_step)
+    return [compared("overhead", "Overhead: one checkpoint per call", [*_contenders()], size, with_peers=True)]
 
 
-def _with_checkpoint() -> Iterable[Contender]:
+def _contenders() -> Iterable[Contender]:
     yield from (FLOOR, ORDERED, UNORDERED)
     yield ours("keyed, a key for each", mode="keyed", key=lambda number: number)
     yield ours("keyed, 100 keys", mode="keyed", key=lambda number: number % 100)
@@ -62,95 +45,60 @@ def _with_checkpoint() -> Iterable[Contender]:
     yield from PEERS
 
 
-def compared(name: str, title: str, contenders: list[Contender], call: Call | None, size: Size) -> Section:
-    """A table of the costs of contenders, as ratios to the first one and to this operator.
+def compared(name: str, title: str, contenders: list[Contender], size: Size, *, with_peers: bool = False) -> Section:
+    """A table of the costs of contenders, as ratios to the first one.
 
     Args:
         name: The name of the section.
         title: Its heading.
-        contenders: All of them, also those that are not installed.
-        call: The function, or None for one checkpoint.
+        contenders: All of them, including those that are not installed.
         size: The size of a measurement.
+        with_peers: Whether to add the ratio to the ordered operator, the calls, and their peak.
     """
     elements, rounds, on_step = size
-    bases = [each.name for each in (ORDERED, UNORDERED) if each in contenders[1:]]
     there = [each for each in contenders if not each.missing]
-    costs: dict[str, Callable[[], float]] = {
-        each.name: partial(_cost, each, call or each.backend.checkpoint, elements) for each in there
-    }
-    measured = measure(costs, rounds, on_step)
+    measured = measure({each.name: partial(_cost, each, elements) for each in there}, rounds, on_step)
     section = Section(
         title,
         f"capacity {CAPACITY}, a deadline each; CPU time, {in_words(rounds)} of {elements:,} elements. "
-        f"Ratio to the first line in the same round, with its quartiles{'; then to this operator' if bases else ''}. "
-        "Calls and their peak are counted in a separate run",
-        {"μs/element": "{:.1f}", **dict.fromkeys(("ratio", "from", "to", *map("of {}".format, bases)), RATIO)}
-        | {"calls": "{:,.0f}"},
+        "Ratio to the first line in the same round, with its quartiles",
+        {"μs/element": "{:.1f}", **dict.fromkeys(("ratio", "from", "to"), RATIO)}
+        | ({f"of {ORDERED.name}": RATIO, "calls": "{:,.0f}"} if with_peers else {}),
         name=name,
     )
     for each in contenders:
         if each.missing:
             section.lines.append(Line(each.name, {}, note=each.missing))
-        else:
-            gauge = counted(each, call or each.backend.checkpoint, elements)
-            section.lines.append(_line(each, measured, gauge, bases))
+            continue
+        low, high = measured.spread(each.name)
+        ratio = measured.ratio(each.name)
+        values: dict[str, float | None] = {"μs/element": measured.median(each.name), "ratio": ratio}
+        values |= {"from": low, "to": high}
+        gauge = counted(each, elements) if with_peers else None
+        if gauge is not None:
+            values |= {f"of {ORDERED.name}": measured.ratio(each.name, ORDERED.name), "calls": gauge.calls}
+        section.lines.append(Line(each.name, values, gauge and gauge.peak))
     return section
 
 
-def _by_capacity(size: Size) -> Section:
-    elements, rounds, on_step = size
-    names = (ORDERED.name, UNORDERED.name)
-    section = Section(
-        "Overhead: capacities from 1 to 10,000",
-        f"{elements:,} elements, one checkpoint per call, a deadline each; CPU time, {in_words(rounds)}. Ratios to the "
-        "bare worker loop in the same round. The start and the end of the workers are included: with a capacity of "
-        "10,000, each one makes few calls",
-        {f"{FLOOR.name}, μs": "{:.1f}", **{f"{name}, ratio": RATIO for name in names}},
-        name="overhead by capacity",
-    )
-    for capacity in CAPACITIES:
-        costs = {
-            each.name: partial(_cost, each, each.backend.checkpoint, elements, capacity)
-            for each in (FLOOR, ORDERED, UNORDERED)
-        }
-        measured = measure(costs, rounds, on_step)
-        values: dict[str, float | None] = {f"{FLOOR.name}, μs": measured.median(FLOOR.name)}
-        values |= {f"{name}, ratio": measured.ratio(name) for name in names}
-        section.lines.append(Line(f"{capacity:,}", values))
-    return section
-
-
-def cpu_seconds(contender: Contender, call: Call, elements: int, capacity: int = CAPACITY) -> float:
-    """CPU time of all calls. Other processes on the machine hardly affect it."""
+def _cost(contender: Contender, elements: int) -> float:
+    """CPU time of an element in μs. Other processes on the machine hardly affect it."""
     began = time.process_time()
-    contender.backend.run(contender.loop, call, elements, capacity, TIMEOUT, NOTHING)
-    return time.process_time() - began
+    _run(contender, contender.backend.checkpoint, elements)
+    return (time.process_time() - began) / elements * 1e6
 
 
-def _cost(contender: Contender, call: Call, elements: int, capacity: int = CAPACITY) -> float:
-    return cpu_seconds(contender, call, elements, capacity) / elements * 1e6
-
-
-def counted(contender: Contender, call: Call, elements: int) -> Gauge:
+def counted(contender: Contender, elements: int) -> Gauge:
     """Calls and their peak in flight, from a separate run, so that the others pay nothing for counting."""
     gauge = Gauge()
 
     async def call_counted(number: int) -> None:
         with gauge:
-            await call(number)
+            await contender.backend.checkpoint(number)
 
-    cpu_seconds(contender, call_counted, elements)
+    _run(contender, call_counted, elements)
     return gauge
 
 
-def _line(contender: Contender, rounds: Rounds, gauge: Gauge, bases: list[str]) -> Line:
-    low, high = rounds.spread(contender.name)
-    values: dict[str, float | None] = {
-        "μs/element": rounds.median(contender.name),
-        "ratio": rounds.ratio(contender.name),
-        "from": low,
-        "to": high,
-        "calls": gauge.calls,
-    }
-    values |= {f"of {base}": rounds.ratio(contender.name, base) for base in bases}
-    return Line(contender.name, values, gauge.peak)
+def _run(contender: Contender, call: Call, elements: int) -> None:
+    contender.backend.run(contender.loop, call, elements, CAPACITY, TIMEOUT, NOTHING)

@@ -54,8 +54,8 @@ def requests(spark: SparkSession, *, quick: bool, on_step: Callable[[], object])
         for size in SIZES:
             spark.conf.set(BATCH, size)
             jobs = {name: partial(_cost, enrich(numbers(spark, rows))) for name, enrich in contenders.items()}
-            # With 100 rows, each barrier waits for a straggler
-            found[size] = alternate(jobs, 1 if size == SIZES[-1] else rounds, on_step, warm_up=size == SIZES[0])
+            is_default = size == SIZES[0]
+            found[size] = alternate(jobs, rounds if is_default else 1, on_step, warm_up=is_default)
     return [_section(found, rows, rounds)]
 
 
@@ -74,14 +74,13 @@ def _section(found: dict[int, dict[str, list[Cost]]], rows: int, rounds: int) ->
     section = Section(
         "Requests from Spark: wall time by the size of Arrow batches, and CPU time",
         "1 % of the requests take a second, the others 20 ms on average; the service runs in a process of its own. "
-        f"Capacity {CAPACITY}, one task, {rows:,} rows; {in_words(rounds)}, one with batches of 100 rows. Times are "
+        f"Capacity {CAPACITY}, one task, {rows:,} rows; {in_words(rounds)}, one with smaller batches. Times are "
         "ratios to the first line in the same round. `from` and `to` are the quartiles with batches of 10,000 rows, "
         "Spark's default. CPU time is that of the Python workers, with these batches. This project's lines use "
         "`udfs.http.client`. The window has one session of aiohttp for each task (`benchmarks/_by_hand.py`)",
         {columns[SIZES[0]]: "{:.2f}"}
         | dict.fromkeys(("from", "to", *columns.values()), "{:.2f}")
-        | {"CPU μs/row": "{:.0f}"}
-        | dict.fromkeys(("CPU ratio", "CPU from", "CPU to"), "{:.2f}"),
+        | {"CPU μs/row": "{:.0f}", "CPU ratio": "{:.2f}"},
         name="requests",
     )
     walls = {size: _rounds(costs, "seconds") for size, costs in found.items()}
@@ -90,7 +89,6 @@ def _section(found: dict[int, dict[str, list[Cost]]], rows: int, rounds: int) ->
         values: dict[str, float | None] = {columns[size]: walls[size].ratio(name) for size in SIZES}
         values |= zip(("from", "to"), default.spread(name), strict=True)
         values |= {"CPU μs/row": cpus.median(name) / rows * 1e6, "CPU ratio": cpus.ratio(name)}
-        values |= zip(("CPU from", "CPU to"), cpus.spread(name), strict=True)
         section.lines.append(Line(name, values))
     return section
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -12,7 +11,6 @@ from udfs import ordered_wait
 
 from ._enriching import BATCH, BUFFER
 from ._report import Line, Section
-from ._rounds import in_words, measure
 from ._timer import sleep
 
 __all__ = ["two_operators"]
@@ -22,7 +20,6 @@ SECONDS = 0.5  # of a call
 SETTINGS = {
     "default settings": {},
     "batches of 100 rows": {BATCH: 100},
-    "batches of 10 rows": {BATCH: 10},
     "batches of 100 rows, buffer of 1 KiB": {BATCH: 100, BUFFER: 1024},
 }
 
@@ -36,19 +33,17 @@ async def call(number: int) -> tuple[float, float]:
 
 def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """The mean number of calls in flight from the first call to the end of the last one."""
-    rows, rounds = (4_000, 1) if quick else (24_000, 3)
-    contenders = {name: partial(_in_flight, spark, rows, settings) for name, settings in SETTINGS.items()}
-    measured = measure(contenders, rounds, on_step)
+    rows = 4_000 if quick else 24_000
     section = Section(
         f"Two operators in one plan: calls of {SECONDS:g} s, a capacity of {CAPACITY} each, {rows:,} rows in one task",
-        f"calls in flight, on average from the first call to the end of the last one; {in_words(rounds)}. Spark "
-        f"collects the rows of the first operator until it has a whole Arrow batch (`{BATCH}`, 10,000 rows) and then "
-        f"until the batches have 64 KiB (`{BUFFER}`); only then does it send them to the second operator",
+        f"calls in flight, on average from the first call to the end of the last one; one round. Batches: `{BATCH}`; "
+        f"buffer: `{BUFFER}`",
         {"in flight": "{:.0f}", "of possible": "{:.0%}"},
         name="two operators",
     )
-    for name in contenders:
-        in_flight = measured.median(name)
+    for name, settings in SETTINGS.items():
+        in_flight = _in_flight(spark, rows, settings)
+        on_step()
         section.lines.append(Line(name, {"in flight": in_flight, "of possible": in_flight / (2 * CAPACITY)}))
     return [section]
 

@@ -1,4 +1,4 @@
-"""Counts the results within a window of time after the first call, and measures the time to the first one."""
+"""Counts the results within a window of time after the first call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._gauge import Gauge
 from ._latencies import mean_latency, seconds_of
 from ._overhead import TIMEOUT
 
-__all__ = ["WARM_SECONDS", "Rate", "rate", "seconds_to_first"]
+__all__ = ["WARM_SECONDS", "Rate", "rate"]
 
 WARM_SECONDS = 1.5  # longer than the longest call
 
@@ -30,27 +30,6 @@ def rate(contender: Contender, capacity: int, seconds: float, *, is_virtual: boo
     backend = contender.backend
     backend.run(backend.limited, window.run, contender, capacity, is_virtual=is_virtual)
     return Rate(window.results / seconds, window.gauge.calls, window.gauge.peak)
-
-
-def seconds_to_first(contender: Contender, capacity: int, elements: int, *, is_virtual: bool = False) -> float:
-    """Seconds from the start to the first received result, on the virtual or on the real clock."""
-    backend, found = contender.backend, list[float]()
-
-    async def call(number: int) -> None:
-        await backend.sleep(seconds_of(number))
-
-    async def run(stop_at: Callable[[float], object]) -> None:
-        began = backend.time()
-
-        def received() -> None:
-            found.append(backend.time() - began)
-            stop_at(backend.time())
-
-        await contender.loop(call, elements, capacity, TIMEOUT, received)
-        received()  # all results come together, at the end
-
-    backend.run(backend.limited, run, is_virtual=is_virtual)
-    return found[0]
 
 
 @dataclass(slots=True)

@@ -15,7 +15,6 @@ BY_NAME = {use.name: use for use in IN_USE}
 # Calls of what does not make one for each element: a group has ten, and one value in a hundred fails once
 CALLS = {
     "failed once, a retry": 600,
-    "failed once, a retry and a rate": 600,
     "failed once, a retry and three gates": 600,
     "groups of 10": 30,
     "together": 303,
@@ -25,7 +24,7 @@ CALLS = {
 
 def calls_and_peak(use: Use) -> tuple[int, int]:
     contender = Contender(use.name, use.loop)
-    gauge = counted(contender, contender.backend.checkpoint, ELEMENTS)
+    gauge = counted(contender, ELEMENTS)
     return gauge.calls, gauge.peak
 
 

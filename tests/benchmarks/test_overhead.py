@@ -6,7 +6,7 @@ import trio
 
 from benchmarks import _overhead
 from benchmarks._contenders import FLOOR, Call, Contender, Received, ours
-from benchmarks._overhead import CAPACITY, counted
+from benchmarks._overhead import CAPACITY
 
 
 async def reckless(call: Call, elements: int, _: int, __: float, ___: Received) -> None:
@@ -19,7 +19,7 @@ async def reckless(call: Call, elements: int, _: int, __: float, ___: Received) 
 
 def table(*contenders: Contender) -> dict[str, list[str]]:
     size = _overhead.Size(300, 1, lambda: None)
-    header, *rows = _overhead.compared("overhead", "one turn", list(contenders), None, size).cells()
+    header, *rows = _overhead.compared("overhead", "one turn", list(contenders), size, with_peers=True).cells()
     assert header[-2:] == ["calls", "peak in flight"]
     return {row[0]: row[-2:] for row in rows}
 
@@ -37,10 +37,5 @@ def test_a_contender_that_ignores_the_limit_shows_its_peak_and_its_calls() -> No
 
 
 def test_a_peer_that_is_not_installed_has_a_line() -> None:
-    lines = table(FLOOR, Contender("absent", reckless, package="no_such_package"))
+    lines = table(FLOOR, ours("ordered"), Contender("absent", reckless, package="no_such_package"))
     assert lines["absent: not installed: .ci/just bench installs it"] == ["", ""]
-
-
-def test_calls_that_do_not_suspend_run_one_at_a_time() -> None:
-    gauge = counted(ours("ordered"), _overhead.no_checkpoint, 50)
-    assert (gauge.calls, gauge.peak) == (50, 1)

@@ -29,9 +29,8 @@ def test_parts_of_one_run_are_one_line(report: Report) -> None:
 
 def test_the_page_begins_with_the_answers_whose_numbers_the_report_has(report: Report) -> None:
     assert answers(text_of(report, PAGE)) == []
-    words = "buffer of 10,000"
-    states = [Line("waits for its place in the order", {words: 221.4}), Line("waits for a slot", {words: 189.0})]
-    report.put("options", [Section("Memory", "", {words: "{:,.0f}"}, states, "memory")], {})
+    sizes = Line("ordered", {"waits for its place in the order": 221.4, "waits for a slot": 189.0})
+    report.put("options", [Section("Memory", "", dict.fromkeys(sizes.values, "{:,.0f}"), [sizes], "memory")], {})
     [answer] = answers(text_of(report, PAGE))
     assert "How much memory" in answer
     assert "221 bytes for a result" in answer
