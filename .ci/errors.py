@@ -36,17 +36,17 @@ def tables() -> str:
     remedies = remedies_of_the_page()
     lines = []
     for area, messages in by_area().items():
-        with_remedies = {text: names for text, names in messages.items() if remedies.get(text)}
+        with_remedies = [text for text in messages if remedies.get(text)]
         if not with_remedies:
             continue
-        lines.append(f"\n## {area}\n\n| message | raised as | what to do |\n| --- | --- | --- |")
-        rows: dict[tuple[str, str], list[str]] = {}
-        for text, names in sorted(with_remedies.items(), key=lambda item: item[0].lstrip("… ").lower()):
+        lines.append(f"\n## {area}\n\n| message | what to do |\n| --- | --- |")
+        rows: dict[str, list[str]] = {}
+        for text in sorted(with_remedies, key=lambda text: text.lstrip("… ").lower()):
             tick = "``" if "`" in text else "`"
             shown = f"{tick} {text} {tick}" if len(tick) > 1 else f"`{text}`"
-            rows.setdefault((", ".join(f"`{name}`" for name in sorted(names)), remedies[text]), []).append(shown)
-        for (names_shown, remedy), shown_texts in rows.items():
-            row = ["<br>".join(shown_texts), names_shown, remedy]
+            rows.setdefault(remedies[text], []).append(shown)
+        for remedy, shown_texts in rows.items():
+            row = ["<br>".join(shown_texts), remedy]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |")
     return "\n".join(lines)
 
@@ -61,53 +61,41 @@ def remedies_of_the_page() -> dict[str, str]:
     return tomllib.loads((ROOT / "docs" / "reference" / "errors.toml").read_text(encoding="utf-8"))
 
 
-def by_area() -> dict[str, dict[str, set[str]]]:
-    """The messages with `…` for each part that varies, and the exceptions that have them, by heading."""
-    found: dict[str, dict[str, set[str]]] = {area: {} for area in AREAS}
+def by_area() -> dict[str, set[str]]:
+    """The messages with `…` for each part that varies, by heading."""
+    found: dict[str, set[str]] = {area: set() for area in AREAS}
     for package in ("trio_asyncio_io", "udfs"):
         for path in sorted(ROOT.joinpath(package).rglob("*.py")):
             place = path.relative_to(ROOT).as_posix()
             area = next((area for area, pattern in AREAS.items() if re.match(pattern, place)), None)
-            for name, text in _messages(ast.parse(path.read_text(encoding="utf-8"))) if area else ():
-                found[area].setdefault(text, set()).add(name)
+            if area:
+                found[area].update(_messages(ast.parse(path.read_text(encoding="utf-8"))))
     return found
 
 
-def _messages(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _messages(tree: ast.Module) -> Iterator[str]:
     values = {
         statement.targets[0].id: statement.value
         for statement in ast.walk(tree)
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
     }
-    for name, node in _expressions(tree):
+    for node in _expressions(tree):
         value = values.get(node.id, node) if isinstance(node, ast.Name) else node
         text = " ".join(_template(value, values).partition("\n")[0].split())
         if len(text.replace("…", "").split()) > 1 and not text.startswith("…: …"):
-            yield name, text
+            yield text
 
 
-def _expressions(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """The arguments of exceptions, with the name of the exception."""
+def _expressions(tree: ast.Module) -> Iterator[ast.expr]:
+    """The arguments of exceptions, and the texts of functions that make one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if MAKERS.fullmatch(name):
-                yield NAMES.get(name, name), node.args[0]
+                yield node.args[0]
         if isinstance(node, ast.FunctionDef) and TEXTS.fullmatch(node.name):
             returns = (each.value for each in ast.walk(node) if isinstance(each, ast.Return))
-            yield from ((NAMES.get(node.name, "SnapshotError"), value) for value in returns if value is not None)
-
-
-# The exceptions that a function makes
-NAMES = {
-    "_error": "CacheError, CheckpointError",
-    "damaged": "CacheError, CheckpointError",
-    "cls": "NotAsyncError",
-    "too_large_text": "BodyTooLargeError",
-    "_problem_of_framing": "RemoteProtocolError",
-    "_problem_of": "TraceError",
-    "_timeout_error": "ElementTimeoutError",
-}
+            yield from (value for value in returns if value is not None)
 
 
 def _template(node: ast.expr, values: dict[str, ast.expr]) -> str:

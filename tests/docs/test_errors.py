@@ -36,7 +36,7 @@ def test_messages_of_all_forms_are_found() -> None:
         '    return "it is " + f"{value}: remove it"\n'
         "raise ValueError(name)\n"
     )
-    assert sorted(text for _, text in errors._messages(tree)) == [
+    assert sorted(errors._messages(tree)) == [
         "count must be 1, got …",
         "it is …: remove it",
         "take one",
