@@ -11,10 +11,9 @@ async def country(ip):
 
 def enrich(visits):
     calls = Observation()
-    enriched = unordered_wait(
+    unordered_wait(
         visits, country, "country string", timeout=5.0, memo="countries", metrics=calls
-    )
-    print(sorted(enriched.collect()))
+    ).collect()
     print(calls.get["calls"], "calls for", calls.get["rows"], "rows")
 
 

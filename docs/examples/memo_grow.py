@@ -28,11 +28,7 @@ def add(spark, memo):
     print(memo.add(answers), "added")
 
 
-def main():
-    spark = SparkSession.builder.master("local[2]").getOrCreate()
-    pay(spark, Memo("weather", name="weather"))
-    add(spark, Memo("weather"))
-
+def rename_and_widen(spark):
     towns = ["Delft", "Leiden", "Utrecht", "Gouda"]
     df = spark.createDataFrame([(town,) for town in towns], "town string")
     memo = Memo("weather", name="weather", renamed={"city": "town"})
@@ -43,6 +39,13 @@ def main():
     columns = "town", "temp", "wind", "rain", "how.cached"
     for row in sorted(enriched.select(*columns).collect()):
         print(*row)
+
+
+def main():
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    pay(spark, Memo("weather", name="weather"))
+    add(spark, Memo("weather"))
+    rename_and_widen(spark)
     spark.stop()
 
 

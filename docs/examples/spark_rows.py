@@ -23,28 +23,6 @@ def whole_rows(flights):
     print(sorted(tuple(row) for row in enriched.select("origin", "temp").collect()))
 
 
-async def plane(tailnum):
-    return None if tailnum is None else f"aircraft {tailnum}"
-
-
-def two_in_a_row(flights):
-    both = flights.transform(
-        ordered_wait, weather, "temp double, wind double", timeout=5.0
-    ).transform(ordered_wait, plane, "plane string", timeout=5.0)
-    print([row.plane for row in both.collect()])
-
-
-async def connections(origin):
-    return {"EWR": ["ORD", "SFO"], "JFK": ["LAX"]}.get(origin, [])
-
-
-def several_rows_for_one(flights):
-    reached = ordered_wait(
-        flights, connections, "dest string", timeout=5.0, flatten=True
-    )
-    print([tuple(row) for row in reached.select("origin", "dest").collect()])
-
-
 async def post(account, number):
     await trio.sleep(0.01)
     return f"{account}'s payment {number}"
@@ -91,8 +69,6 @@ def main():
         "origin string, time_hour string, tailnum string",
     )
     whole_rows(flights)
-    two_in_a_row(flights)
-    several_rows_for_one(flights)
     in_order_for_each_key(spark)
     event_time(flights)
     limit_for_all_tasks(flights)
