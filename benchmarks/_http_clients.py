@@ -106,8 +106,8 @@ async def _aiohttp(workers: Workers) -> Cost:
 # By name: the package, the function, and the divisor of its number of requests, since slow clients would otherwise
 # take most of the time.
 CLIENTS: dict[str, tuple[str, Callable[[Workers], Cost], int]] = {
-    "udfs.http.client": ("httpx", partial(trio.run, _ours), 1),
+    "udfs.http.client": ("httpx", lambda workers: trio.run(_ours, workers), 1),
     "aiohttp on asyncio": ("aiohttp", lambda workers: asyncio.run(_aiohttp(workers)), 1),
-    "httpx2, its own pool": ("httpx2", partial(trio.run, partial(_own_pool, "httpx2")), 4),
-    "httpx, its own pool": ("httpx", partial(trio.run, partial(_own_pool, "httpx")), 10),
+    "httpx2, its own pool": ("httpx2", lambda workers: trio.run(_own_pool, "httpx2", workers), 4),
+    "httpx, its own pool": ("httpx", lambda workers: trio.run(_own_pool, "httpx", workers), 10),
 }

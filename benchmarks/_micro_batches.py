@@ -26,7 +26,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 def micro_batches(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """The durations of micro-batches."""
-    slow, budget, lasts = (3.0, 0.5, 9.0) if quick else (30.0, 2.0, 65.0)
+    slow, budget, lasts = (3.0, 0.5, 9) if quick else (30.0, 2.0, 65)
     spark.sparkContext.setLogLevel("OFF")  # stopping a query logs an error
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.shuffle.partitions", 2)
@@ -60,18 +60,18 @@ def _call(slow: float) -> Any:
     return call
 
 
-def _summary(df: DataFrame, seconds: float) -> dict[str, float | None]:
+def _summary(df: DataFrame, seconds: int) -> dict[str, float | None]:
     """The micro-batches of a query that runs for these seconds after its first one."""
     query = df.writeStream.format("noop").start()
     try:
         while not query.recentProgress:
-            query.awaitTermination(0.1)
+            query.awaitTermination(1)
         query.awaitTermination(seconds)
         reports = [each for each in query.recentProgress[1:] if each.numInputRows]
     finally:
         query.stop()
     durations = [each.durationMs["triggerExecution"] / 1000 for each in reports]
-    assert durations, f"no micro-batch ended within {seconds:g} s"
+    assert durations, f"no micro-batch ended within {seconds} s"
     first, last = (datetime.fromisoformat(each.timestamp).timestamp() for each in (reports[0], reports[-1]))
     return {
         "micro-batches": len(durations),

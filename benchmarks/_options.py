@@ -121,7 +121,7 @@ IN_USE = (
     Use("failed once, a retry and three gates", _three, wrap=_fails_once),
     Use("failed, dead letters", lambda: {"on_error": "dead_letter"}, wrap=_fails_once),
     Use("cached(single_flight)", wrap=_cached),
-    Use("hedged", wrap=partial(hedged, after=1.0)),
+    Use("hedged", wrap=lambda call: hedged(call, after=1.0)),
     Use("an observer with a hook", lambda: {"observer": OneHook()}),
     TRACE,
     Use("flatten, two outputs", lambda: {"flatten": True}, wrap=partial(_returns, lambda value: (value, value))),
@@ -184,6 +184,7 @@ async def _held(use: Use, buffer: int, *, only_first: bool) -> int:
         if not only_first or 0 in (value if isinstance(value, list) else [value]):
             await trio.sleep_forever()
 
+    size = 0
     tracemalloc.start()
     try:
         async with AsyncWaitOperator(
@@ -191,6 +192,7 @@ async def _held(use: Use, buffer: int, *, only_first: bool) -> int:
         ) as operator:
             await wait_all_tasks_blocked()
             assert operator.statistics().buffered == buffer
-            return tracemalloc.get_traced_memory()[0]
+            size = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
+    return size

@@ -77,7 +77,7 @@ def compared(name: str, title: str, contenders: list[Contender], size: Size, *, 
         gauge = counted(each, elements) if with_peers else None
         if gauge is not None:
             values |= {f"of {ORDERED.name}": measured.ratio(each.name, ORDERED.name), "calls": gauge.calls}
-        section.lines.append(Line(each.name, values, gauge and gauge.peak))
+        section.lines.append(Line(each.name, values, None if gauge is None else gauge.peak))
     return section
 
 

@@ -29,7 +29,7 @@ DARK = {
     "#009e73": "#2fc79b",
     "#f0e442": "#f5ec7a",
 }
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text, which can be selected, searched and read aloud
     "font.family": "sans-serif",
     "font.size": 9,

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,7 +44,7 @@ def year(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     return [section]
 
 
-def _run(command: list[str]) -> tuple[float, Counter[str]]:
+def _run(command: list[str]) -> tuple[float, dict[str, float]]:
     """Wall seconds, and CPU seconds by kind."""
     used: dict[tuple[str, str], float] = {}
     kinds: dict[tuple[str, str], str] = {}
@@ -60,7 +59,7 @@ def _run(command: list[str]) -> tuple[float, Counter[str]]:
             time.sleep(SECONDS)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with status {process.returncode}")
-    counts: Counter[str] = Counter()
+    counts = dict.fromkeys(KINDS, 0.0)
     for thread, seconds in used.items():
         counts[kinds[thread]] += seconds
     return time.monotonic() - began, counts

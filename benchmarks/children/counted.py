@@ -56,7 +56,7 @@ async def run(mode: Any, capacity: int, elements: int, names: list[str]) -> None
 
 def main() -> None:
     """Make each run in a process of its own, which valgrind counts from the start of this one."""
-    trio._core._run._r.seed(0)  # type: ignore[attr-defined]
+    trio._core._run._r.seed(0)
     for words in sys.argv[1:]:
         mode, capacity, elements, *names = words.split()
         child = os.fork()

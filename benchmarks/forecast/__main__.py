@@ -148,8 +148,7 @@ def main() -> None:
     lines, cells = [head(sizes)], list[Cell]()
     print(lines[0])
     evaluate = partial(evaluated, sizes=sizes, number=options.samples)
-    no_warnings = ("ignore", UserWarning)  # of samples that have not reached their load
-    with ProcessPoolExecutor(initializer=warnings.simplefilter, initargs=no_warnings) as processes:
+    with ProcessPoolExecutor(initializer=_ignore_warnings) as processes:
         for service, (runs, forecasts) in zip(HELD_OUT, processes.map(evaluate, range(len(HELD_OUT))), strict=True):
             cells.extend(Cell(service, size, forecasts[size], runs) for size in sizes)
             lines.append(line(cells[-len(sizes) :]))
@@ -160,6 +159,11 @@ def main() -> None:
         table = "\n".join(lines)
         shown = rf"\g<1>\n{table}\n\n{textwrap.fill(summary(cells), 120)}\n\n\2"
         options.page.write_text(MARKED.sub(shown, text), encoding="utf-8")
+
+
+def _ignore_warnings() -> None:
+    """Ignore warnings of samples that have not reached their load."""
+    warnings.simplefilter("ignore", UserWarning)
 
 
 def evaluated(position: int, *, sizes: Sequence[int], number: int) -> tuple[Runs, dict[int, list[Forecast]]]:

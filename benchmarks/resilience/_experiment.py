@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._report import Line, Section
@@ -21,7 +21,7 @@ class Result:
         points: (instant, value), for the picture. Empty: it has none.
     """
 
-    values: dict[str, float | None]
+    values: Mapping[str, float | None]
     points: Points
 
 
@@ -75,7 +75,7 @@ class Experiment:
     y_label: str
     formats: dict[str, str]
     criteria: list[Criterion]
-    contenders: dict[str, Callable[[bool], Result]]
+    contenders: Mapping[str, Callable[[bool], Result]]
     span: tuple[float, float, str] | None = None
     log: bool = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -77,4 +77,4 @@ def leases(source: SimulatedSource, rate: float, processes: int, give_up: float 
     """The gates of a task in each process, all of which lease from one source."""
     cluster_rate = ClusterRate(rate, by="lease", name="simulated", give_up=give_up)
     leased = LeasedLimit(cluster_rate, ServerAddress("driver", 7077, "secret"))
-    return [[LeaseGate(leased, source.connection())] for _ in range(processes)]
+    return [[LeaseGate(leased, cast(Any, source.connection()))] for _ in range(processes)]

@@ -66,7 +66,8 @@ async def _run(seconds: float, function: Function, gate: Gate | None) -> int:
         with trio.move_on_after(seconds):
             async for _ in results:
                 pass
-        return results.statistics().failed
+        failed: int = results.statistics().failed
+        return failed
 
 
 def _options(gate: Gate | None) -> dict[str, Any]:
