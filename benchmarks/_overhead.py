@@ -53,7 +53,7 @@ def compared(name: str, title: str, contenders: list[Contender], size: Size, *, 
         title: Its heading.
         contenders: All of them, including those that are not installed.
         size: The size of a measurement.
-        with_peers: Whether to add the ratio to the ordered operator, the calls, and their peak.
+        with_peers: Whether to add quartiles, the ratio to the ordered operator, the calls, and their peak.
     """
     elements, rounds, on_step = size
     there = [each for each in contenders if not each.missing]
@@ -61,22 +61,21 @@ def compared(name: str, title: str, contenders: list[Contender], size: Size, *, 
     section = Section(
         title,
         f"capacity {CAPACITY}, a deadline each; CPU time, {in_words(rounds)} of {elements:,} elements. "
-        "Ratio to the first line in the same round, with its quartiles",
-        {"μs/element": "{:.1f}", **dict.fromkeys(("ratio", "from", "to"), RATIO)}
-        | ({f"of {ORDERED.name}": RATIO, "calls": "{:,.0f}"} if with_peers else {}),
+        f"Ratio to the first line in the same round{', with its quartiles' if with_peers else ''}",
+        {"μs/element": "{:.1f}", "ratio": RATIO}
+        | (dict.fromkeys(("from", "to", f"of {ORDERED.name}"), RATIO) | {"calls": "{:,.0f}"} if with_peers else {}),
         name=name,
     )
     for each in contenders:
         if each.missing:
             section.lines.append(Line(each.name, {}, note=each.missing))
             continue
-        low, high = measured.spread(each.name)
-        ratio = measured.ratio(each.name)
-        values: dict[str, float | None] = {"μs/element": measured.median(each.name), "ratio": ratio}
-        values |= {"from": low, "to": high}
+        values: dict[str, float | None] = {"μs/element": measured.median(each.name), "ratio": measured.ratio(each.name)}
         gauge = counted(each, elements) if with_peers else None
         if gauge is not None:
-            values |= {f"of {ORDERED.name}": measured.ratio(each.name, ORDERED.name), "calls": gauge.calls}
+            low, high = measured.spread(each.name)
+            beside = measured.ratio(each.name, ORDERED.name)
+            values |= {"from": low, "to": high, f"of {ORDERED.name}": beside, "calls": gauge.calls}
         section.lines.append(Line(each.name, values, None if gauge is None else gauge.peak))
     return section
 

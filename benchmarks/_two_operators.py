@@ -1,4 +1,4 @@
-"""Calls in flight of two operators in one plan, by Spark's settings."""
+"""Calls in flight of two operators in one plan, by the size of Arrow batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from udfs import ordered_wait
 
-from ._enriching import BATCH, BUFFER
+from ._enriching import BATCH
 from ._report import Line, Section
 from ._timer import sleep
 
@@ -17,10 +17,10 @@ __all__ = ["two_operators"]
 
 CAPACITY = 400  # of each operator
 SECONDS = 0.5  # of a call
-SETTINGS = {
-    "default settings": {},
-    "batches of 100 rows": {BATCH: 100},
-    "batches of 100 rows, buffer of 1 KiB": {BATCH: 100, BUFFER: 1024},
+SIZES = {
+    "default settings": 10_000,
+    "batches of 100 rows": 100,
+    "batches of 10 rows": 10,
 }
 
 
@@ -36,23 +36,19 @@ def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], obj
     rows = 4_000 if quick else 24_000
     section = Section(
         f"Two operators in one plan: calls of {SECONDS:g} s, a capacity of {CAPACITY} each, {rows:,} rows in one task",
-        f"calls in flight, on average from the first call to the end of the last one; one round. Batches: `{BATCH}`; "
-        f"buffer: `{BUFFER}`",
+        f"calls in flight, on average from the first call to the end of the last one; one round. Batches: `{BATCH}`",
         {"in flight": "{:.0f}", "of possible": "{:.0%}"},
         name="two operators",
     )
-    for name, settings in SETTINGS.items():
-        in_flight = _in_flight(spark, rows, settings)
+    for name, size in SIZES.items():
+        spark.conf.set(BATCH, size)
+        in_flight = _in_flight(spark, rows)
         on_step()
         section.lines.append(Line(name, {"in flight": in_flight, "of possible": in_flight / (2 * CAPACITY)}))
     return [section]
 
 
-def _in_flight(spark: SparkSession, rows: int, settings: dict[str, int]) -> float:
-    for name in (BATCH, BUFFER):
-        spark.conf.unset(name)
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+def _in_flight(spark: SparkSession, rows: int) -> float:
     df = spark.range(0, rows, 1, 1)
     for stage in ("first", "second"):
         added = f"began_{stage} double, ended_{stage} double"
