@@ -1,4 +1,4 @@
-"""Calls from Spark by hand: with asyncio or threads and a barrier per batch, or with asyncio and a sliding window."""
+"""Calls from Spark by hand: with asyncio and a barrier per batch, or with a sliding window."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
 import pandas as pd
 
-__all__ = ["CAPACITY", "TIMEOUT", "Latency", "blocking_call", "gathered", "pooled", "requesting", "sleeping"]
-__all__ += ["sliding_loop"]
+__all__ = ["CAPACITY", "TIMEOUT", "Latency", "blocking_call", "gathered", "requesting", "sleeping", "sliding_loop"]
 
 CAPACITY = 100
 TIMEOUT = 5.0
@@ -77,13 +75,6 @@ def _limited(call: Call, slots: asyncio.Semaphore, numbers: Iterable[int]) -> It
             return await call(number)
 
     return map(one, numbers)
-
-
-def pooled(seconds_of: Latency, frames: Frames) -> Frames:
-    """The other usual code by hand: a thread pool, one frame at a time."""
-    with ThreadPoolExecutor(CAPACITY) as pool:
-        for frame in frames:
-            yield frame.assign(answer=list(pool.map(partial(blocking_call, seconds_of), frame["id"])))
 
 
 def sliding_loop(client: Client, frames: Frames) -> Frames:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 from udfs import async_pandas_udf, unordered_wait
 
-from ._by_hand import CAPACITY, TIMEOUT, Latency, blocking_call, gathered, pooled, sleeping, sliding_loop
+from ._by_hand import CAPACITY, TIMEOUT, Latency, blocking_call, gathered, sleeping, sliding_loop
 from ._enriching import BATCH, seconds_to_run
 from ._latencies import seconds_of, steady_seconds_of
 from ._report import Line, Section
@@ -92,7 +92,7 @@ def _section(workload: Workload, rows: int, found: dict[int, dict[str, float]]) 
         f"{workload.title}: calls in Spark, as a share of perfect scheduling, by the size of Arrow batches",
         f"{workload.notes}, capacity {CAPACITY}, one task, {rows:,} rows; wall time, one round. "
         "Perfect: each slot takes the next call as it becomes free, simulated with these latencies. Seconds: with "
-        "batches of the first size. The threads have no timeout",
+        "batches of the first size. Spark's threads have no timeout",
         {"seconds": "{:.2f}", **dict.fromkeys(columns.values(), "{:.1%}")},
         name=workload.name,
     )
@@ -119,7 +119,6 @@ def contenders(seconds_of: Latency) -> dict[str, Enrich]:
     client = partial(sleeping, seconds_of)
     by_hand = {
         "asyncio.gather per batch": partial(gathered, client),
-        "threads in mapInPandas": partial(pooled, seconds_of),
         "sliding window, asyncio": partial(sliding_loop, client),
     }
     return {
