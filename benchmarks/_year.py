@@ -18,9 +18,9 @@ FLIGHTS, FLIGHTS_OF_JANUARY = 336_776, 27_004
 SECONDS = 0.2  # between two looks at the processes
 TICKS = os.sysconf("SC_CLK_TCK")
 
-LOOP = "Python workers: the loop, with operator, function, policies and HTTP"
-SPARKS_THREAD = "Python workers: Spark's thread, with the conversion of rows"
-EXECUTOR = "JVM: reading, distributing, exchange with Python, writing, check"
+LOOP = "Python workers: operator, function and HTTP"
+SPARKS_THREAD = "Python workers: conversion of rows"
+EXECUTOR = "JVM: tasks"
 COMPILER, JVM = "JVM: compiler", "JVM: all else"
 SERVICE, DRIVER = "the service", "the driver"
 KINDS = (LOOP, SPARKS_THREAD, EXECUTOR, COMPILER, JVM, SERVICE, DRIVER)
