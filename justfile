@@ -66,7 +66,7 @@ lint: setup
     {{ python }} .ci/llms.py --check
     {{ python }} .venv/bin/lint-imports --no-logo --no-cache
 
-# Check the types of both packages with mypy and pyright, for the oldest and the newest Python
+# Check the types with mypy and pyright, for the oldest and the newest Python
 types: setup
     {{ python }} -m mypy
     {{ python }} -m mypy --python-version 3.14
