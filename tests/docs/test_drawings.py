@@ -25,9 +25,8 @@ def test_a_drawing_is_not_outdated(drawing: str) -> None:
 
 @pytest.mark.parametrize("drawing", [each for each in DRAWINGS if each.endswith(".svg")])
 def test_a_drawing_is_shown_with_a_text_that_replaces_it(drawing: str) -> None:
-    folder, name = (DOCS / drawing).parent, Path(drawing).name
-    pages = "".join(page.read_text(encoding="utf-8") for page in folder.glob("*.md"))
-    texts = re.findall(rf"!\[([^\]]+)\]\({re.escape(name)}\)", pages)
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    texts = re.findall(rf"!\[([^\]]+)\]\((?:[\w./-]+/)?{re.escape(Path(drawing).name)}\)", pages)
     assert texts
     assert min(map(len, texts)) > 40
 
