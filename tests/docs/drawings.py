@@ -17,7 +17,6 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 # By drawing: the script that writes it, and the name of its file
 SCRIPTS = {
-    "guide/trace-run.svg": ("trace_run.py", "trace-run.svg"),
     "guide/report-run.html": ("report_run.py", "run.html"),
     "guide/forecast.svg": ("rehearse.py", "forecast.svg"),
 }

@@ -23,7 +23,7 @@ from tests.properties.scenarios import QUARTERS, FailureOf, Scenario, scenarios
 from tests.properties.test_groups import SIZES, WAITS, options_of
 from tests.trace.trace_format import check_format, seconds_of, sequences_of, spans_of
 from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, Observer, Statistics
-from trio_asyncio_io.trace import TraceRecorder, timeline
+from trio_asyncio_io.trace import TraceRecorder
 
 
 async def traced(scenario: Scenario, recorder: Observer, instant: float, **options: Any) -> Statistics:
@@ -49,7 +49,6 @@ def test_spans_nest_and_agree_with_the_statistics(scenario: Scenario, instant: f
         trace = recorder.trace()
         check_format(trace)
         check_numbers(trace, numbers, scenario)
-        assert timeline(trace).count('class="row"') == trace["otherData"]["records"]
 
     on_virtual_time(body)
 
@@ -85,7 +84,6 @@ def test_a_call_of_a_group_is_one_span(scenario: Scenario, instant: float, size:
         outcomes = Counter(record["outcome"] for stay in stays for record in stay["args"]["records"])
         assert (outcomes["completed"], outcomes["failed"]) == (numbers.completed, numbers.failed)
         assert (outcomes["timed out"], outcomes["cancelled"]) == (numbers.timed_out, numbers.cancelled)
-        assert timeline(trace).count('class="row"') == trace["otherData"]["records"]
 
     on_virtual_time(body)
 

@@ -4,7 +4,7 @@
 #
 #     display              what a notebook shows of statistics, histograms, verdicts and snapshots
 #     report  tracing      the two recorders that users create: `report`, and `TraceRecorder`
-#     page  timeline       a report as a page; a trace as a drawing
+#     page                 a report as a page
 #     charts  events       the charts of a page; the records of a run as trace events, and many traces as one
 #     recorder  files      an observer that follows records through their slots; reports and traces on disk
 #     run  steps  svg      the numbers of a run; the steps of one record; the colors and elements of all drawings

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from .._values.describe import printable
 
-__all__ = ["STYLE", "bar", "cross", "document", "dot", "escaped", "group", "line", "style_sheet", "text"]
+__all__ = ["document", "escaped", "group", "line", "style_sheet", "text"]
 
 # Color-blind safe (Okabe and Ito)
 LIGHT = """--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--run:#0072b2;--bad:#c4372a;--backoff:#b5c7d6;--handler:#7a5195;
@@ -18,38 +18,6 @@ DARK = """--fg:#e6edf3;--soft:#9198a1;--grid:#30363d;--run:#56b4e9;--bad:#ff7b72
 def style_sheet(selector: str, rules: str) -> str:
     """The colors, as variables of what this CSS selector matches, and then the rules."""
     return f"\n{selector}{{{LIGHT}}}\n@media (prefers-color-scheme:dark){{{selector}{{{DARK}}}}}\n{rules}"
-
-
-# On a narrow screen the drawing shrinks, so its text grows
-STYLE = "\n.timeline{max-width:100%;height:auto}" + style_sheet(
-    ".timeline",
-    """\
-.timeline text{font:13px system-ui,sans-serif;fill:var(--fg)}
-.timeline .title{font-size:16px;font-weight:650}
-.timeline .name{font-size:14px;font-weight:600}
-.timeline .label{font-family:ui-monospace,monospace}
-.timeline .soft{fill:var(--soft);font-size:12px}
-.timeline .wall-name{fill:var(--wall);font-size:12px}
-.timeline line{stroke:var(--grid)}
-.timeline .slot,.timeline .consumer{stroke:var(--soft);stroke-width:2;stroke-dasharray:2 4}
-.timeline .run{fill:var(--run)}
-.timeline .failed{fill:var(--bad)}
-.timeline .late{fill:var(--bad);fill-opacity:.55}
-.timeline .cancelled{fill:none;stroke:var(--bad);stroke-width:1.5}
-.timeline .gate{stroke:var(--backoff);stroke-width:2;stroke-dasharray:6 3}
-.timeline .backoff{fill:var(--backoff)}
-.timeline .handler{fill:var(--handler)}
-.timeline .order{fill:var(--order);fill-opacity:.5}
-.timeline .emitted{fill:var(--emitted)}
-.timeline .wall{stroke:var(--wall);stroke-width:2;stroke-dasharray:6 4}
-.timeline .cross{stroke:var(--bad);stroke-width:2;fill:none}
-@media (max-width:520px){.timeline text,.timeline .soft,.timeline .wall-name{font-size:17px}
-.timeline .title,.timeline .name{font-size:20px}}
-""",
-)
-
-# Half the heights of bars
-THICK, THIN = 7, 3
 
 
 def escaped(content: str) -> str:
@@ -65,25 +33,6 @@ def text(x: float, y: float, content: str, look: str = "", anchor: str = "start"
 def line(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
     """A straight line."""
     return f'<line class="{look}" x1="{x1:.1f}" y1="{y1:g}" x2="{x2:.1f}" y2="{y2:g}"/>'
-
-
-def bar(look: str, start: float, end: float, y: float) -> str:
-    """A bar around the height `y`. Time without work is a thin bar or a dotted line."""
-    if look in {"slot", "gate", "consumer"}:
-        return line(start, y, end, y, look)
-    half = THIN if look == "backoff" else THICK
-    width = max(end - start, 1.5)
-    return f'<rect class="{look}" x="{start:.1f}" y="{y - half:g}" width="{width:.1f}" height="{2 * half}" rx="2"/>'
-
-
-def dot(x: float, y: float) -> str:
-    """The mark of an output."""
-    return f'<circle class="emitted" cx="{x:.1f}" cy="{y:g}" r="5"/>'
-
-
-def cross(x: float, y: float) -> str:
-    """The mark of an invocation that was cancelled."""
-    return f'<path class="cross" d="M{x - 4:.1f} {y - 4:g}l8 8m0 -8l-8 8"/>'
 
 
 def document(look: str, width: int, height: int, *, title: str, description: str, style: str, body: str) -> str:

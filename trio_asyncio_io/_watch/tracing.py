@@ -24,7 +24,7 @@ __all__ = ["TraceRecorder"]
 
 
 class TraceRecorder(Recorder):
-    """An observer that records a run of one operator, for Perfetto and for `timeline`.
+    """An observer that records a run of one operator, for Perfetto.
 
     The trace has a track for each slot, with a span for each stay of a record in it, and inside it spans for the
     attempt and handlers. Spans beside them show backoffs, and how long a record waited for a slot, for a gate, for its

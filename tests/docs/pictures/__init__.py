@@ -12,4 +12,5 @@
 #     killed_job           a job that is killed
 #     runs                 the scripts, and runs of them
 #     stepper              a page to step through
+#     drawing              a trace as a timeline: a row of bars for each record
 #     figure  style        the parts of a picture; its colors

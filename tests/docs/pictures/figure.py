@@ -1,4 +1,4 @@
-"""A picture as SVG: text, boxes and arrows, from top to bottom."""
+"""A picture as SVG: bars, boxes and arrows, from top to bottom."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import textwrap
 from xml.sax.saxutils import escape
 
 from tests.docs.pictures.style import STYLE
-from trio_asyncio_io._watch.svg import text
+from trio_asyncio_io._watch.svg import line, text
 
-__all__ = ["WIDTH", "Figure", "arrow", "box"]
+__all__ = ["LINE", "WIDTH", "Figure", "arrow", "bar", "box", "cross", "dot"]
 
 WIDTH = 640
 LINE = 58  # characters of the title per line
+THICK, THIN = 7, 3  # half the heights of bars
 
 
 class Figure:
@@ -32,9 +33,9 @@ class Figure:
 
     def label(self, content: str, look: str = "soft", x: float = 14) -> None:
         """A line of text below everything so far."""
-        for line in textwrap.wrap(content, 92 - round(x / 7)):
+        for part in textwrap.wrap(content, 92 - round(x / 7)):
             self.y += 19
-            self.parts.append(text(x, self.y, line, look))
+            self.parts.append(text(x, self.y, part, look))
 
     def svg(self) -> str:
         """The document. Its identifiers are those of this picture, so that a page may contain several."""
@@ -62,3 +63,22 @@ def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
     back, side = (x2 - 8 * dx, y2 - 8 * dy), (4 * dy, 4 * dx)
     tip = f"{x2:g},{y2:g} {back[0] + side[0]:g},{back[1] + side[1]:g} {back[0] - side[0]:g},{back[1] - side[1]:g}"
     return f'<path class="arrow" d="M{x1:g} {y1:g}L{back[0]:g} {back[1]:g}"/><polygon class="tip" points="{tip}"/>'
+
+
+def bar(look: str, start: float, end: float, y: float) -> str:
+    """A bar around the height `y`. Time without work is a thin bar or a dotted line."""
+    if look in {"slot", "gate", "consumer"}:
+        return line(start, y, end, y, look)
+    half = THIN if look == "backoff" else THICK
+    width = max(end - start, 1.5)
+    return f'<rect class="{look}" x="{start:.1f}" y="{y - half:g}" width="{width:.1f}" height="{2 * half}" rx="2"/>'
+
+
+def dot(x: float, y: float) -> str:
+    """The mark of an output."""
+    return f'<circle class="emitted" cx="{x:.1f}" cy="{y:g}" r="5"/>'
+
+
+def cross(x: float, y: float) -> str:
+    """The mark of an invocation that was cancelled."""
+    return f'<path class="cross" d="M{x - 4:.1f} {y - 4:g}l8 8m0 -8l-8 8"/>'

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.docs.pictures.figure import Figure
-from trio_asyncio_io._watch import timeline as _timeline
+from tests.docs.pictures.drawing import LEFT, Bar, Drawing, Panel, Row, panels_of
+from tests.docs.pictures.drawing import RIGHT as MARGIN
+from tests.docs.pictures.figure import WIDTH, Figure, bar, cross, dot
 from trio_asyncio_io._watch.files import Trace
-from trio_asyncio_io._watch.svg import bar, cross, dot, line, text
-from trio_asyncio_io._watch.timeline import Bar, Panel, Row, panels_of
+from trio_asyncio_io._watch.svg import line, text
 from trio_asyncio_io.trace import merge
 
-__all__ = ["Lanes", "by_slot", "panels", "row"]
+__all__ = ["LEFT", "RIGHT", "Lanes", "by_slot", "panels", "row"]
 
-LEFT, RIGHT = _timeline.LEFT, _timeline.WIDTH - _timeline.RIGHT
+RIGHT = WIDTH - MARGIN
 
 
-class Lanes(_timeline.Drawing):
+class Lanes(Drawing):
     """A timeline to which more can be added below its rows: curves, boxes and notes."""
 
     def __init__(self, title: str, end: float) -> None:
@@ -82,7 +82,7 @@ class Lanes(_timeline.Drawing):
 
 def panels(*traces: Trace) -> list[Panel]:
     """The panels of these traces, one below the other."""
-    return panels_of(merge(traces), 60)
+    return panels_of(merge(traces))
 
 
 def row(label: str, bars: list[tuple[str, float, float]], received: float | None = None) -> Row:
@@ -106,4 +106,4 @@ def by_slot(name: str, trace: Trace, slots: int, end: float, look: Callable[[str
         if free < end:
             bars.append(("idle", free, end))
         rows.append(row(f"slot {slot}", bars))
-    return Panel(name, rows, 0, [])
+    return Panel(name, rows, [])

@@ -27,6 +27,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "guide/structured.svg": timelines.structured,
     "guide/task-tree.svg": tasks.task_tree,
     "guide/time-limits.svg": timelines.time_limits,
+    "guide/trace-run.svg": timelines.trace_run,
     "guide/watermarks.svg": timelines.watermarks,
     "guide/why-async.svg": timelines.why_async,
 }

@@ -8,11 +8,11 @@ from typing import Any
 
 import trio
 
+from tests.docs.pictures.drawing import Panel, Row
 from tests.docs.pictures.lanes import Lanes, panels, row
 from tests.docs.pictures.runs import run, script
 from tests.docs.pictures.timelines import moved
 from trio_asyncio_io import unordered_wait
-from trio_asyncio_io._watch.timeline import Panel, Row
 from trio_asyncio_io.testing import Recorder
 from trio_asyncio_io.trace import TraceRecorder
 
@@ -61,7 +61,7 @@ def spark_bridge() -> str:
         times[name] = max(each.ended or 0.0 for each in recorder.calls)
     lanes = Lanes("Twelve calls in three Arrow batches, four at once", max(times.values()))
     for name, calls in recorded.items():
-        lanes.draw_panel(Panel(f"{name}: {times[name]:.1f} s", _slots(calls), 0, []))
+        lanes.draw_panel(Panel(f"{name}: {times[name]:.1f} s", _slots(calls), []))
     lanes.draw_axis()
     lanes.draw_keys({"run": "the call of a row"})
     return lanes.svg(
@@ -113,4 +113,4 @@ def _micro_batches(name: str, budget: float) -> Panel:
                 rows[each.label].emitted = each.emitted + round(start * 1e6)
         start += max(bar.end for each in panel.rows for bar in each.bars) / 1e6
         walls.append((round(start * 1e6), f"end of {number}"))
-    return Panel(name, list(rows.values()), 0, walls)
+    return Panel(name, list(rows.values()), walls)

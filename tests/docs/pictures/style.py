@@ -1,8 +1,36 @@
-"""The style sheet of the pictures: that of the timelines, with more classes, and with text of a fixed size."""
+"""The style sheet of the timelines; and that of the other pictures, with more classes and with text of a fixed size."""
 
-from trio_asyncio_io._watch.svg import STYLE as TIMELINE
+from trio_asyncio_io._watch.svg import style_sheet
 
-__all__ = ["STYLE"]
+__all__ = ["STYLE", "TIMELINE"]
+
+# On a narrow screen the drawing shrinks, so its text grows
+TIMELINE = "\n.timeline{max-width:100%;height:auto}" + style_sheet(
+    ".timeline",
+    """\
+.timeline text{font:13px system-ui,sans-serif;fill:var(--fg)}
+.timeline .title{font-size:16px;font-weight:650}
+.timeline .name{font-size:14px;font-weight:600}
+.timeline .label{font-family:ui-monospace,monospace}
+.timeline .soft{fill:var(--soft);font-size:12px}
+.timeline .wall-name{fill:var(--wall);font-size:12px}
+.timeline line{stroke:var(--grid)}
+.timeline .slot,.timeline .consumer{stroke:var(--soft);stroke-width:2;stroke-dasharray:2 4}
+.timeline .run{fill:var(--run)}
+.timeline .failed{fill:var(--bad)}
+.timeline .late{fill:var(--bad);fill-opacity:.55}
+.timeline .cancelled{fill:none;stroke:var(--bad);stroke-width:1.5}
+.timeline .gate{stroke:var(--backoff);stroke-width:2;stroke-dasharray:6 3}
+.timeline .backoff{fill:var(--backoff)}
+.timeline .handler{fill:var(--handler)}
+.timeline .order{fill:var(--order);fill-opacity:.5}
+.timeline .emitted{fill:var(--emitted)}
+.timeline .wall{stroke:var(--wall);stroke-width:2;stroke-dasharray:6 4}
+.timeline .cross{stroke:var(--bad);stroke-width:2;fill:none}
+@media (max-width:520px){.timeline text,.timeline .soft,.timeline .wall-name{font-size:17px}
+.timeline .title,.timeline .name{font-size:20px}}
+""",
+)
 
 STYLE = (
     TIMELINE

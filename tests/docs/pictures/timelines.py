@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import pickle
-from contextlib import suppress
+from contextlib import chdir, suppress
+from tempfile import TemporaryDirectory
 
 import trio
 
+from tests.docs.pictures.drawing import Bar, Panel, timeline
 from tests.docs.pictures.figure import box
 from tests.docs.pictures.lanes import LEFT, Lanes, by_slot, panels, row
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io._watch.svg import text
-from trio_asyncio_io._watch.timeline import Bar, Panel
 from trio_asyncio_io.testing import Recorder, Scripted, Step
-from trio_asyncio_io.trace import merge, timeline
+from trio_asyncio_io.trace import merge, read
 
 __all__ = [
     "failures",
@@ -25,6 +26,7 @@ __all__ = [
     "snapshots",
     "structured",
     "time_limits",
+    "trace_run",
     "watermarks",
     "why_async",
 ]
@@ -43,7 +45,7 @@ def why_async() -> str:
         run(way, recorder)
         calls = sorted(recorder.calls, key=lambda call: call.value)
         rows = [row(f"call {each.value}", [("run", each.started, each.ended)]) for each in calls]
-        lanes.draw_panel(Panel(name, rows, 0, []))
+        lanes.draw_panel(Panel(name, rows, []))
     lanes.draw_axis()
     lanes.draw_keys({"run": "waiting for the service"})
     return lanes.svg(
@@ -150,6 +152,13 @@ def time_limits() -> str:
     )
 
 
+def trace_run() -> str:
+    """The trace that the page on watching a run shows."""
+    with TemporaryDirectory() as folder, chdir(folder):
+        run(script("trace_run").main)
+        return timeline(read("run.json"), title="Six lookups in three slots, in input order")
+
+
 def retries() -> str:
     """D8: attempts and backoffs of one slot and one deadline."""
     trace = record("timeout=3.0, attempt_timeout=1.0", script("learn_retries").main)
@@ -195,4 +204,4 @@ def _nursery(name: str, steps: dict[str, Step]) -> Panel:
     for call in sorted(recorder.calls, key=lambda call: list(steps).index(call.value)):
         look = "cancelled" if call.cancelled else "failed" if call.error else "run"
         rows.append(row(call.value, [(look, call.started, call.ended or end)]))
-    return Panel(name, rows, 0, [(round(end * 1e6), "the block ends")])
+    return Panel(name, rows, [(round(end * 1e6), "the block ends")])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from tests.docs.pictures.drawing import timeline
 from tests.docs.pictures.runs import run, script
 from trio_asyncio_io import ordered_wait
-from trio_asyncio_io.trace import TraceRecorder, timeline
+from trio_asyncio_io.trace import TraceRecorder
 
 __all__ = ["PICTURES"]
 

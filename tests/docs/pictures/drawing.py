@@ -8,17 +8,26 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from .._values.checks import check_int
-from .._values.describe import duration, plural
-from .events import BACKOFF, FOR_CONSUMER, FOR_GATE, FOR_KEY, FOR_ORDER, FOR_SLOT, WATERMARK, Event
-from .files import Trace
-from .svg import STYLE, bar, cross, document, dot, group, line, text
+from tests.docs.pictures.figure import LINE, WIDTH, bar, cross, dot
+from tests.docs.pictures.style import TIMELINE
+from trio_asyncio_io._values.describe import duration, plural
+from trio_asyncio_io._watch.events import (
+    BACKOFF,
+    FOR_CONSUMER,
+    FOR_GATE,
+    FOR_KEY,
+    FOR_ORDER,
+    FOR_SLOT,
+    WATERMARK,
+    Event,
+)
+from trio_asyncio_io._watch.files import Trace
+from trio_asyncio_io._watch.svg import document, group, line, text
 
 __all__ = ["Bar", "Drawing", "Panel", "Row", "panels_of", "timeline"]
 
-WIDTH, LEFT, RIGHT, ROW = 640, 124, 16, 26
+LEFT, RIGHT, ROW = 124, 16, 26
 MAX_LABEL = 11
-LINE = 58  # characters of the title per line
 
 # With their microseconds
 UNITS = (("s", 1_000_000), ("ms", 1_000), ("µs", 1))
@@ -37,36 +46,22 @@ LEGEND = {
 }
 
 
-def timeline(trace: Trace, *, title: str = "", max_rows: int = 60) -> str:
+def timeline(trace: Trace, *, title: str) -> str:
     """The trace as an SVG document: a panel for each operator, a row for each record, time from left to right.
 
-    The same trace always gives the same document. The drawing follows the light or dark setting of the reader. Its
-    texts are text, and it has a title and a description for screen readers.
-
-    Args:
-        trace: From a `TraceRecorder`, `read` or `merge`.
-        title: The heading. By default the names of the operators.
-        max_rows: Upper limit of rows in a panel, at least 1. If there are more records, those that failed are shown
-            first, and then those whose calls took longest.
-
-    Raises:
-        TypeError, ValueError: `max_rows` is invalid.
+    The same trace always gives the same document. Its texts are text, and it has a title and a description for screen
+    readers.
     """
-    check_int("max_rows", max_rows, at_least=1)
-    panels = panels_of(trace, max_rows)
-    end = max((_end_of(panel) for panel in panels), default=0)
-    heading = title or " and ".join(panel.name for panel in panels) or "a run without elements"
-    drawing = Drawing(heading, end)
-    left_out = trace["otherData"].get("records_left_out", 0)
+    panels = panels_of(trace)
+    end = max(_end_of(panel) for panel in panels)
+    drawing = Drawing(title, end)
     for panel in panels:
         drawing.draw_panel(panel)
     drawing.draw_axis()
-    if left_out:
-        drawing.note(f"{left_out:,} more records were not recorded")
     drawing.draw_legend({each.look for panel in panels for row in panel.rows for each in row.bars}, panels)
-    description, body = " ".join(_sentences(panels, end, left_out)), "\n".join(drawing.parts)
+    description, body = " ".join(_sentences(panels, end)), "\n".join(drawing.parts)
     size = WIDTH, round(drawing.y)
-    return document("timeline", *size, title=heading, description=description, style=STYLE, body=body)
+    return document("timeline", *size, title=title, description=description, style=TIMELINE, body=body)
 
 
 class Drawing:
@@ -93,9 +88,6 @@ class Drawing:
         if panel.walls:
             self.y += 16
             self._draw_walls(panel, top)
-        if panel.more:
-            shown = len(panel.rows)
-            self.note(f"{shown:,} of {plural(shown + panel.more, 'record')}: those that failed or took longest")
 
     def draw_axis(self) -> None:
         step, unit, scale = _ticks(self._end)
@@ -106,10 +98,6 @@ class Drawing:
         self.parts = grid + self.parts
         self.parts.append(text(LEFT - 14, self.y + 20, unit, "soft", "end"))
         self.y += 24
-
-    def note(self, what: str) -> None:
-        self.y += 20
-        self.parts.append(text(LEFT, self.y, what, "soft"))
 
     def draw_legend(self, looks: set[str], panels: list[Panel]) -> None:
         entries = [(bar(look, 0, 24, 0), label) for look, label in LEGEND.items() if look in looks]
@@ -147,14 +135,12 @@ class Drawing:
         return LEFT + (WIDTH - LEFT - RIGHT) * instant / self._end
 
 
-def _sentences(panels: list[Panel], end: int, left_out: int) -> Iterator[str]:
+def _sentences(panels: list[Panel], end: int) -> Iterator[str]:
     """The drawing in words."""
     yield f"A timeline of {duration(end / 1e6)}."
     for panel in panels:
         rows = "; ".join(f"{row.label} {row.description}" for row in panel.rows[:10])
         yield f"{panel.name}: {plural(len(panel.rows), 'record')}. {rows}."
-    if left_out:
-        yield f"{left_out:,} more records were not recorded."
 
 
 def _end_of(panel: Panel) -> int:
@@ -188,9 +174,6 @@ LOOKS = {
 }
 
 
-WAITS = {LOOKS[kind] for kind in (FOR_SLOT, FOR_GATE, FOR_ORDER, FOR_CONSUMER)}
-
-
 @dataclass(frozen=True, slots=True)
 class Bar:
     """A stretch of a row. `look` is one of the values of `LOOKS`."""
@@ -207,7 +190,6 @@ class Row:
     Attributes:
         description: A sentence with the numbers of the record.
         emitted: The instant at which the consumer received it, or None.
-        has_failed: Whether its function gave no result.
     """
 
     sequence: int
@@ -215,12 +197,6 @@ class Row:
     description: str = "not started"
     bars: list[Bar] = field(default_factory=list)
     emitted: int | None = None
-    has_failed: bool = False
-
-    @property
-    def seconds(self) -> float:
-        """The time of its calls, backoffs and handlers."""
-        return sum(bar.end - bar.start for bar in self.bars if bar.look not in WAITS) / 1e6
 
 
 @dataclass(slots=True)
@@ -228,26 +204,24 @@ class Panel:
     """One operator.
 
     Attributes:
-        rows: Its records, or those that failed or else the slowest ones, by sequence.
-        more: The number of records in the trace that have no row.
+        rows: Its records, by sequence.
         walls: The instant and the label of each watermark that was received.
     """
 
     name: str
     rows: list[Row]
-    more: int
     walls: list[tuple[int, str]]
 
 
-def panels_of(trace: Trace, max_rows: int) -> list[Panel]:
-    """A panel for each operator in the trace, with at most `max_rows` rows each."""
+def panels_of(trace: Trace) -> list[Panel]:
+    """A panel for each operator in the trace."""
     by_process: dict[int, list[Event]] = {}
     for event in trace["traceEvents"]:
         by_process.setdefault(event["pid"], []).append(event)
-    return [_panel(events, max_rows) for _, events in sorted(by_process.items())]
+    return [_panel(events) for _, events in sorted(by_process.items())]
 
 
-def _panel(events: list[Event], max_rows: int) -> Panel:
+def _panel(events: list[Event]) -> Panel:
     names = [event["args"].get("name") for event in events if event["name"] == "process_name"]
     rows: dict[int, Row] = {}
     for event in events:
@@ -258,13 +232,11 @@ def _panel(events: list[Event], max_rows: int) -> Panel:
         rows[begin["args"]["sequence"]].bars.append(Bar(LOOKS[begin["cat"]], begin["ts"], end))
     walls = [(each["ts"], each["name"]) for each in events if each["ph"] == "i" and each["cat"] == WATERMARK]
     ordered = [rows[sequence] for sequence in sorted(rows)]
-    most_interesting = sorted(ordered, key=lambda row: (not row.has_failed, -row.seconds))[:max_rows]
-    shown = sorted(most_interesting, key=lambda row: row.sequence)
-    for row in shown:
+    for row in ordered:
         row.bars.sort(key=lambda bar: bar.start)
         if row.emitted is not None:  # received at the end of its last wait
             row.emitted = max([row.emitted, *(bar.end for bar in row.bars)])
-    return Panel(str(names[0]) if names else "operator", shown, len(ordered) - len(shown), walls)
+    return Panel(str(names[0]) if names else "operator", ordered, walls)
 
 
 def _add(arguments: dict[str, Any], event: Event, rows: dict[int, Row]) -> None:
@@ -275,7 +247,6 @@ def _add(arguments: dict[str, Any], event: Event, rows: dict[int, Row]) -> None:
     if category == "record":
         row.label = label
         row.description = _in_words(arguments, event)
-        row.has_failed = arguments.get("outcome") in {"failed", "timed out", "cancelled"}
         row.emitted = event["ts"] + event["dur"] if arguments.get("outputs") else None
     elif event["ph"] == "X" and category in LOOKS:
         look = LOOKS[arguments.get("outcome", "")] if arguments.get("outcome") in LOOKS else LOOKS[category]
