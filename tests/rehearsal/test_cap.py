@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from trio_asyncio_io.rehearsal import RecordedCall
-from trio_asyncio_io.rehearsal._cap import Cap, Kind, _called, _fixed, _missing, _round, _Seen, _sliding, caps_of
+from trio_asyncio_io.rehearsal._cap import Cap, Kind, _Bucket, _round, _Seen, _Sliding, _Windows, caps_of
 
 
 class NoLuck(Random):
@@ -74,23 +74,24 @@ def test_a_called_window_begins_with_a_call() -> None:
 
 
 def test_the_level_of_a_bucket_is_what_a_call_would_make_missing() -> None:
-    assert _missing(seen([0.0, 0.0, 0.1, 0.1, 5.0], "++-+-"), 5.0) == pytest.approx([1.0, 2.0, 2.5, 2.5, 1.0])
+    assert seen([0.0, 0.0, 0.1, 0.1, 5.0], "++-+-").levels(_Bucket(5.0)) == pytest.approx([1.0, 2.0, 2.5, 2.5, 1.0])
 
 
 def test_the_level_of_a_sliding_window_counts_the_calls_in_it() -> None:
-    assert _sliding(seen([0.0, 0.4, 0.9, 1.0, 1.4, 3.0], "++-+++"), 1.0) == [1.0, 2.0, 3.0, 2.0, 2.0, 1.0]
+    assert seen([0.0, 0.4, 0.9, 1.0, 1.4, 3.0], "++-+++").levels(_Sliding(1.0)) == [1.0, 2.0, 3.0, 2.0, 2.0, 1.0]
 
 
 def test_the_level_of_a_window_counts_the_admitted_calls_since_its_begin() -> None:
-    assert _called(seen([0.5, 0.6, 1.4, 1.5, 2.4, 9.0], "+-++++"), 1.0) == [1.0, 2.0, 2.0, 1.0, 2.0, 1.0]
-    assert _called(seen([0.5, 0.6, 1.4, 1.5, 2.4, 9.0], "+-++++"), 1.0, 0.0) == [1.0, 2.0, 1.0, 2.0, 1.0, 1.0]
+    sample = seen([0.5, 0.6, 1.4, 1.5, 2.4, 9.0], "+-++++")
+    assert sample.levels(_Windows(1.0)) == [1.0, 2.0, 2.0, 1.0, 2.0, 1.0]
+    assert sample.levels(_Windows(1.0, 0.0)) == [1.0, 2.0, 1.0, 2.0, 1.0, 1.0]
 
 
 def test_a_fixed_window_begins_between_a_refused_and_an_admitted_call() -> None:
     sample = seen([0.10, 0.20, 0.36, 0.50, 1.25, 1.34, 2.28, 2.40], "+-++-+-+")
     # Windows of a second: the changes are in 0.20 to 0.36, 0.25 to 0.34 and 0.28 to 0.40
     assert sample.begin(1.0) == pytest.approx(0.31)
-    assert _fixed(sample, 1.0) == [1.0, 2.0, 1.0, 2.0, 3.0, 1.0, 2.0, 1.0]
+    assert sample.levels(_Windows(1.0, sample.begin(1.0))) == [1.0, 2.0, 1.0, 2.0, 3.0, 1.0, 2.0, 1.0]
 
 
 def test_the_begin_of_a_window_may_lie_around_its_end() -> None:

@@ -63,49 +63,79 @@ class Cap:
 
     def open(self, random: Random) -> Callable[[float], bool]:
         """Begin a run. The result tells whether a call that starts now is admitted."""
+        counter = self._counter(random)
+
+        def admits(now: float) -> bool:
+            is_admitted = counter.level(now) <= self.burst
+            if is_admitted:
+                counter.admit(now)
+            return is_admitted
+
+        return admits
+
+    def _counter(self, random: Random) -> Counts:
         if self.kind == "bucket" or self.burst == inf:
-            return self._bucket()
+            return _Bucket(self.rate)
         seconds = self.burst / self.rate
         if self.kind == "sliding":
-            return self._sliding(seconds)
-        return self._fixed(seconds, None if self.kind == "called" else random.uniform(0, seconds))
+            return _Sliding(seconds)
+        return _Windows(seconds, None if self.kind == "called" else random.uniform(0, seconds))
 
-    def _bucket(self) -> Callable[[float], bool]:
-        tokens, at = self.burst, 0.0
 
-        def admits(now: float) -> bool:
-            nonlocal tokens, at
-            tokens, at = min(self.burst, tokens + (now - at) * self.rate), now
-            is_admitted = tokens >= 1
-            tokens -= is_admitted
-            return is_admitted
+# What a limit counts. `level` is that of a call that starts now, which is admitted if it is at most `Cap.burst`. Then
+# `admit` follows
 
-        return admits
 
-    def _sliding(self, seconds: float) -> Callable[[float], bool]:
-        admitted = deque[float]()
+class _Bucket:
+    """The tokens that each call would make missing."""
 
-        def admits(now: float) -> bool:
-            while admitted and admitted[0] <= now - seconds + ROUNDING:
-                admitted.popleft()
-            is_admitted = len(admitted) < self.burst
-            if is_admitted:
-                admitted.append(now)
-            return is_admitted
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._missing = self._at = 0.0
 
-        return admits
+    def level(self, now: float) -> float:
+        self._missing = max(0.0, self._missing - (now - self._at) * self._rate)
+        self._at = now
+        return self._missing + 1
 
-    def _fixed(self, seconds: float, begin: float | None) -> Callable[[float], bool]:
-        number, end = 0, -inf
+    def admit(self, _: float) -> None:
+        self._missing += 1
 
-        def admits(now: float) -> bool:
-            nonlocal number, end
-            if now >= end - ROUNDING:
-                number, end = 0, _end_of_window(now, seconds, begin)
-            number += 1
-            return number <= self.burst
 
-        return admits
+class _Sliding:
+    """The calls of the last seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._admitted = deque[float]()
+
+    def level(self, now: float) -> float:
+        while self._admitted and self._admitted[0] <= now - self._seconds + ROUNDING:
+            self._admitted.popleft()
+        return len(self._admitted) + 1.0
+
+    def admit(self, now: float) -> None:
+        self._admitted.append(now)
+
+
+class _Windows:
+    """The calls of the present window. It began with a call, or else at a multiple of its length from `begin`."""
+
+    def __init__(self, seconds: float, begin: float | None = None) -> None:
+        self._seconds, self._begin = seconds, begin
+        self._number, self._end = 0.0, -inf
+
+    def level(self, now: float) -> float:
+        if now >= self._end - ROUNDING:
+            passed = 0.0 if self._begin is None else (now - self._begin + ROUNDING) % self._seconds
+            self._number, self._end = 0.0, now + self._seconds - passed
+        return self._number + 1
+
+    def admit(self, _: float) -> None:
+        self._number += 1
+
+
+Counts: TypeAlias = _Bucket | _Sliding | _Windows
 
 
 def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> list[Cap]:
@@ -121,9 +151,9 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     longest = min(len(first.starts) / lowest, LONGEST * (first.starts[-1] - first.starts[0]))
     limits: list[Limit] = [
         _bucket,
-        partial(_window, "sliding", _sliding),
-        partial(_window, "called", _called),
-        partial(_window, "fixed", _fixed),
+        partial(_window, "sliding"),
+        partial(_window, "called"),
+        partial(_window, "fixed"),
     ]
     rates = [*_scale(lowest, highest, STEP), *first.likely_rates()]
     lengths = list(_scale(SHORTEST, longest, STEP))
@@ -198,6 +228,15 @@ class _Seen:
             rate = sum(began < now <= ended for now, is_admitted in calls if is_admitted) / (ended - began)
             yield from _scale(rate / STEP, rate * LIKELY, FINE_STEP)
 
+    def levels(self, counter: Counts) -> list[float]:
+        """The level of each call."""
+        levels = []
+        for now, is_admitted in zip(self.starts, self.admitted, strict=True):
+            levels.append(counter.level(now))
+            if is_admitted:
+                counter.admit(now)
+        return levels
+
     def ordered(self, levels: Sequence[float]) -> list[tuple[float, int]]:
         """The levels of the calls in order, each with the refused calls, or minus the admitted ones, that have it.
 
@@ -225,7 +264,6 @@ class _Seen:
 
 Tried: TypeAlias = tuple[int, Cap]  # how many calls a limit does not explain
 Limit: TypeAlias = Callable[[_Seen, float], list[Tried]]  # with a rate, or the length of a window
-Levels: TypeAlias = Callable[[_Seen, float], list[float]]  # of the calls, for a window of this length in seconds
 
 
 def _searched(attempt: Callable[[float], list[Tried]], numbers: Iterable[float]) -> dict[float, list[Tried]]:
@@ -252,58 +290,16 @@ def _round(longest: float) -> Iterator[float]:
 
 
 def _bucket(seen: _Seen, rate: float) -> list[Tried]:
-    order = seen.ordered(_missing(seen, rate))
+    order = seen.ordered(seen.levels(_Bucket(rate)))
     errors, low, high = seen.threshold(order)
     burst = max(1.0, low if high == inf else (low + high) / 2)
     whole = float(round(burst))
     return [(errors, Cap(rate, burst)), (seen.errors(order, whole), Cap(rate, whole))]
 
 
-def _window(kind: Kind, levels: Levels, seen: _Seen, seconds: float) -> list[Tried]:
-    errors, low, high = seen.threshold(seen.ordered(levels(seen, seconds)))
+def _window(kind: Kind, seen: _Seen, seconds: float) -> list[Tried]:
+    begin = seen.begin(seconds) if kind == "fixed" else None
+    counter = _Sliding(seconds) if kind == "sliding" else _Windows(seconds, begin)
+    errors, low, high = seen.threshold(seen.ordered(seen.levels(counter)))
     most = low if high == inf else max(low, high - 1)
     return [(errors, Cap(number / seconds, max(1.0, number), kind)) for number in {low, most}]
-
-
-def _missing(seen: _Seen, rate: float) -> list[float]:
-    """The tokens that each call would make missing."""
-    levels, missing, at = [], 0.0, 0.0
-    for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
-        missing = max(0.0, missing - (now - at) * rate)
-        at = now
-        levels.append(missing + 1)
-        missing += is_admitted
-    return levels
-
-
-def _sliding(seen: _Seen, seconds: float) -> list[float]:
-    """The calls of the last seconds."""
-    levels, admitted = [], deque[float]()
-    for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
-        while admitted and admitted[0] <= now - seconds + ROUNDING:
-            admitted.popleft()
-        levels.append(len(admitted) + 1.0)
-        if is_admitted:
-            admitted.append(now)
-    return levels
-
-
-def _called(seen: _Seen, seconds: float, begin: float | None = None) -> list[float]:
-    """The calls of the present window. It began with a call, or else at a multiple of its length from `begin`."""
-    levels, number, end = [], 0.0, -inf
-    for now, is_admitted in zip(seen.starts, seen.admitted, strict=True):
-        if now >= end - ROUNDING:
-            number = 0.0
-            end = _end_of_window(now, seconds, begin)
-        levels.append(number + 1)
-        number += is_admitted
-    return levels
-
-
-def _fixed(seen: _Seen, seconds: float) -> list[float]:
-    """The calls of the present window. Windows follow one another without a gap."""
-    return _called(seen, seconds, seen.begin(seconds))
-
-
-def _end_of_window(now: float, seconds: float, begin: float | None) -> float:
-    return now + seconds - (0.0 if begin is None else (now - begin + ROUNDING) % seconds)
