@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil, floor, log10
 
 from .._account.histogram import Histogram
@@ -11,7 +11,7 @@ from .._values.describe import amount, duration
 from .run import Series
 from .svg import escaped
 
-__all__ = ["failures_chart", "latency_chart", "nice", "running_chart", "throughput_chart"]
+__all__ = ["Plot", "failures_chart", "latency_chart", "running_chart", "throughput_chart"]
 
 # From the right to the left, so that no name crosses a line
 QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p50", 0.5))
@@ -122,7 +122,7 @@ def _over_time(title: str, values: list[float], width: float, unit: str, limit: 
     if limit is not None:
         plot.limit(limit, f"capacity {limit:,}")
     end = len(values) * width
-    tick = nice(end / 6)
+    tick = _nice(end / 6)
     for number in range(int(end / tick) + 1):
         plot.tick(number * tick / end, duration(number * tick), is_minor=number % 2 == 1)
     return plot.svg()
@@ -158,24 +158,29 @@ class Plot:
         self._height = HEIGHT + LINE * lines_above
         self.top = 1.0
 
-    def add_levels(self, highest: float) -> None:
-        """Draw the vertical axis, up to at least this value."""
-        step = nice(highest / 4) if highest else 1.0
+    def add_levels(self, highest: float, unit: Callable[[float], str] = amount) -> None:
+        """Draw the vertical axis, up to at least this value. `unit` writes a value."""
+        step = _nice(highest / 4) if highest else 1.0
         self.top = max(step, step * ceil(highest / step))
         for number in range(round(self.top / step) + 1):
             y = self._y(number * step)
             self._parts.append(f'<line class="grid" x1="0" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/>')
-            self._parts.append(f'<text x="-6" y="{y + 4:.1f}" text-anchor="end">{amount(number * step)}</text>')
+            self._parts.append(f'<text x="-6" y="{y + 4:.1f}" text-anchor="end">{unit(number * step)}</text>')
 
-    def bar(self, left: float, width: float, value: float, label: str) -> None:
+    def bar(self, left: float, width: float, value: float, label: str, look: str = "bar") -> None:
         """Draw a bar. Its label is shown while the pointer is anywhere above or below it."""
         x = f'x="{_percent(left)}" width="{_percent(width)}"'
         y, bottom = self._y(value), self._y(0)
-        seen = f'<rect class="bar" {x} y="{y:.1f}" height="{bottom - y:.1f}"/>' if value > 0 else ""
+        seen = f'<rect class="{look}" {x} y="{y:.1f}" height="{bottom - y:.1f}"/>' if value > 0 else ""
         column = f'<rect class="column" {x} y="{self._above}" height="{bottom - self._above:.1f}"/>'
         self._parts.append(f"<g><title>{escaped(label)}</title>{column}{seen}</g>")
 
-    def tick(self, x: float, label: str, *, is_minor: bool) -> None:
+    def interval(self, x: float, low: float, high: float) -> None:
+        """Draw the interval of a value, as a vertical line."""
+        ends = f'y1="{self._y(low):.1f}" y2="{self._y(high):.1f}"'
+        self._parts.append(f'<line class="interval" x1="{_percent(x)}" x2="{_percent(x)}" {ends}/>')
+
+    def tick(self, x: float, label: str, *, is_minor: bool = False) -> None:
         """Name a point of the horizontal axis. Minor names are left out on a narrow screen."""
         anchor = "middle" if x < NEAR_THE_END else "end"
         minor = ' class="minor"' if is_minor else ""
@@ -215,7 +220,7 @@ class Plot:
         return self._above + (self._height - self._above - BOTTOM) * (1 - value / self.top)
 
 
-def nice(number: float) -> float:
+def _nice(number: float) -> float:
     """The smallest of 1, 2 or 5 times a power of ten that is not below the number."""
     power: float = 10.0 ** floor(log10(number))
     steps: list[float] = [digit * power for digit in (1, 2, 5, 10)]

@@ -1,12 +1,12 @@
-"""SVG drawings: their elements, their document, and the colors of all views, for light and dark pages."""
+"""SVG drawings: their document, and the colors of all views, for light and dark pages."""
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from .._values.describe import printable
 
-__all__ = ["document", "escaped", "group", "line", "style_sheet", "text"]
+__all__ = ["document", "escaped", "style_sheet"]
 
 # Color-blind safe (Okabe and Ito)
 LIGHT = """--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--run:#0072b2;--bad:#c4372a;--backoff:#b5c7d6;--handler:#7a5195;
@@ -25,16 +25,6 @@ def escaped(content: str) -> str:
     return escape(printable(content), {'"': "&quot;"})
 
 
-def text(x: float, y: float, content: str, look: str = "", anchor: str = "start") -> str:
-    """A line of text. `look` is a class of the style sheet."""
-    return f'<text class="{look}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escaped(content)}</text>'
-
-
-def line(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
-    """A straight line."""
-    return f'<line class="{look}" x1="{x1:.1f}" y1="{y1:g}" x2="{x2:.1f}" y2="{y2:g}"/>'
-
-
 def document(look: str, width: int, height: int, *, title: str, description: str, style: str, body: str) -> str:
     """An SVG document. A screen reader reads its title and description."""
     return (
@@ -44,8 +34,3 @@ def document(look: str, width: int, height: int, *, title: str, description: str
         f'<desc id="{look}-description">{escaped(description)}</desc>\n'
         f"<style>{style}</style>\n{body}\n</svg>\n"
     )
-
-
-def group(title: str, parts: list[str], look: str) -> str:
-    """Parts with a title, which a browser shows for the pointer and reads aloud."""
-    return f"<g class={quoteattr(look)}><title>{escaped(title)}</title>{''.join(parts)}</g>"

@@ -2,81 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from textwrap import wrap
+from typing import NamedTuple
 
 from .._values.describe import amount, duration, plural
-from .._watch.charts import nice
-from .._watch.svg import document, group, line, style_sheet, text
+from .._watch.charts import Plot
+from .._watch.page import table
+from .._watch.svg import document, style_sheet
 from ._row import ForecastRow
 
-__all__ = ["drawing_of", "html_of", "table_of"]
+__all__ = ["Shown", "drawing_of"]
 
 WIDTH = 80
 
 # An interval whose bounds differ by more than this factor has no number in the middle, if the limit is not known
 WIDE = 2.0
-# Heading, and name of the number in a row. Columns in `OPTIONAL` are left out if all of their numbers are 0
-TIMES: Sequence[tuple[str, str]] = (("p50", "p50"), ("p99", "p99"))
-OPTIONAL: Sequence[tuple[str, str]] = (
-    ("weight", "weight"),
-    ("refused", "refused"),
-    ("retried", "retried"),
-    ("timed out", "timed_out"),
-    ("failed", "failed"),
-)
+# Numbers of a row. Those in `OPTIONAL` are left out if they are 0 in all rows
+TIMES = ("p50", "p99")
+OPTIONAL = ("weight", "refused", "retried", "timed_out", "failed")
 UNKNOWN = "?"
 MILLION, THOUSAND, LONG = 1e6, 1e3, 1e5
 
 
-def table_of(
-    rows: Sequence[ForecastRow],
-    elements: int,
-    best: ForecastRow | None,
-    assumptions: Sequence[str],
-    *,
-    is_known: bool,
-) -> str:
-    """The rows, the best one and the assumptions, at most 80 columns wide."""
-    cells = _cells(rows, best, is_known=is_known)
-    paragraphs = [*_legend(rows, elements, best, cells), *(f"- {each}" for each in assumptions)]
-    notes = (line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))
-    return "\n".join([*_lines(cells), "", *notes])
+class Shown(NamedTuple):
+    """What a forecast shows.
 
+    Attributes:
+        rows, elements, assumptions, is_known: As in `Forecast`.
+        best: The best row, or None.
+    """
 
-def html_of(
-    rows: Sequence[ForecastRow],
-    elements: int,
-    best: ForecastRow | None,
-    assumptions: Sequence[str],
-    *,
-    is_known: bool,
-) -> str:
-    """The display in a notebook."""
-    table = _cells(rows, best, is_known=is_known)
-    head, *cells = table
-    header = "".join(f"<th>{escape(each)}</th>" for each in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(each)}</td>' for each in row)}</tr>" for row in cells)
-    legend = "".join(f"<p>{escape(each)}</p>" for each in _legend(rows, elements, best, table))
-    notes = "".join(f"<li>{escape(each)}</li>" for each in assumptions)
-    return (
-        f"<div>{drawing_of(rows, elements)}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
-        f"{legend}<ul>{notes}</ul></div>"
-    )
+    rows: Sequence[ForecastRow]
+    elements: int
+    best: ForecastRow | None
+    assumptions: Sequence[str]
+    is_known: bool
 
+    def text(self) -> str:
+        """The rows, the best one and the assumptions, at most 80 columns wide."""
+        cells = self._cells()
+        paragraphs = [*self._legend(cells), *(f"- {each}" for each in self.assumptions)]
+        notes = (line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))
+        return "\n".join([*_lines(cells), "", *notes])
 
-def _legend(
-    rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, cells: Sequence[Sequence[str]]
-) -> list[str]:
-    said = [f"{plural(elements, 'element')}. Intervals of 90 %. p50 and p99: from a record's first call to its output."]
-    if best is not None:
-        said.append(f"> Take capacity={best.capacity}: the smallest tested one that is about as fast as any.")
-    if not all(row.is_tested for row in rows):
-        said.append("* The sample has not reached this load: a guess.")
-    if any(UNKNOWN in row for row in cells):
-        said.append(f"{UNKNOWN} The sample cannot tell this number.")
-    return said
+    def html(self) -> str:
+        """The display in a notebook."""
+        head, *cells = self._cells()
+        legend = "".join(f"<p>{escape(each)}</p>" for each in self._legend(cells))
+        notes = "".join(f"<li>{escape(each)}</li>" for each in self.assumptions)
+        drawing = drawing_of(self.rows, self.elements)
+        return f"<div>{drawing}{table(head, cells)}{legend}<ul>{notes}</ul></div>"
+
+    def _legend(self, cells: Sequence[Sequence[str]]) -> Iterator[str]:
+        times = "p50 and p99: from a record's first call to its output."
+        yield f"{plural(self.elements, 'element')}. Intervals of 90 %. {times}"
+        if self.best is not None:
+            yield f"> Take capacity={self.best.capacity}: the smallest tested one that is about as fast as any."
+        if not all(row.is_tested for row in self.rows):
+            yield "* The sample has not reached this load: a guess."
+        if any(UNKNOWN in row for row in cells):
+            yield f"{UNKNOWN} The sample cannot tell this number."
+
+    def _cells(self) -> list[list[str]]:
+        def cell(row: ForecastRow, name: str, unit: Callable[[float], str]) -> str:
+            low, high = row.intervals[name]
+            return unit(getattr(row, name)) if self.is_known or high <= WIDE * low else UNKNOWN
+
+        rows = self.rows
+        counts = ["calls", *(name for name in OPTIONAL if any(getattr(row, name) for row in rows))]
+        heads = ["capacity", "time", "90 %", *TIMES, *(name.replace("_", " ") for name in counts)]
+        cells = [heads]
+        for row in rows:
+            mark = "> " if row is self.best else "" if row.is_tested else "* "
+            cells.append(
+                [
+                    f"{mark}{row.capacity}",
+                    cell(row, "seconds", duration),
+                    f"{duration(row.low)} to {duration(row.high)}",
+                    *(cell(row, name, duration) for name in TIMES),
+                    *(cell(row, name, _short) for name in counts),
+                ]
+            )
+        return cells
 
 
 def _lines(cells: list[list[str]]) -> list[str]:
@@ -92,27 +101,6 @@ def _lines(cells: list[list[str]]) -> list[str]:
     return lines
 
 
-def _cells(rows: Sequence[ForecastRow], best: ForecastRow | None, *, is_known: bool) -> list[list[str]]:
-    def cell(row: ForecastRow, name: str, unit: Callable[[float], str]) -> str:
-        low, high = row.intervals[name]
-        return unit(getattr(row, name)) if is_known or high <= WIDE * low else UNKNOWN
-
-    counts = [("calls", "calls"), *((head, name) for head, name in OPTIONAL if any(getattr(row, name) for row in rows))]
-    table = [["capacity", "time", "90 %", *(head for head, _ in (*TIMES, *counts))]]
-    for row in rows:
-        mark = "> " if row is best else "" if row.is_tested else "* "
-        table.append(
-            [
-                f"{mark}{row.capacity}",
-                cell(row, "seconds", duration),
-                f"{duration(row.low)} to {duration(row.high)}",
-                *(cell(row, name, duration) for _, name in TIMES),
-                *(cell(row, name, _short) for _, name in counts),
-            ]
-        )
-    return table
-
-
 def _short(number: float) -> str:
     """A number with at most six characters or so."""
     if number >= LONG:
@@ -123,16 +111,17 @@ def _short(number: float) -> str:
 
 # Drawing, in pixels
 
-LEFT, RIGHT, TOP, PANEL, GAP = 70, 20, 34, 150, 64
+LEFT, RIGHT, PANEL = 70, 20, 224
 BAR = 0.45
 STYLE = style_sheet(
     ".forecast",
     """\
+.forecast svg{overflow:visible}
 .forecast text{font:13px system-ui,sans-serif;fill:var(--fg)}
-.forecast .soft{fill:var(--soft);font-size:12px}
 .forecast .grid{stroke:var(--grid)}
 .forecast .bar{fill:var(--run)}
 .forecast .guess{fill:none;stroke:var(--run);stroke-dasharray:4 3}
+.forecast .column{fill:transparent}
 .forecast .interval{stroke:var(--fg);stroke-width:1.5}
 """,
 )
@@ -142,12 +131,18 @@ def drawing_of(rows: Sequence[ForecastRow], elements: int) -> str:
     """Two panels over the capacity: the time, and the weight or the calls. Bars of untested capacities are hollow."""
     width = max(480, LEFT + RIGHT + 90 * len(rows))
     cost = "weight" if any(row.weight for row in rows) else "calls"
-    title = f"Forecast for {plural(elements, 'element')}"
-    first = _panel(rows, "seconds", f"{title}: time, with intervals of 90 %", width, TOP)
-    second = _panel(rows, cost, cost.capitalize(), width, TOP + PANEL + GAP)
-    height = TOP + 2 * PANEL + GAP + 50
+    count = plural(elements, "element")
+    body = "".join(
+        f'<text x="{LEFT}" y="{top + 20}">{heading}</text>'
+        f'<svg x="{LEFT}" y="{top + 8}" width="{width - LEFT - RIGHT}">{_panel(rows, name, heading)}</svg>'
+        for name, heading, top in (
+            ("seconds", f"{count}: time by capacity, with intervals of 90 %", 0),
+            (cost, f"{cost.capitalize()} by capacity", PANEL),
+        )
+    )
     description = "; ".join(f"capacity {row.capacity}: {_described(row, 'seconds')}" for row in rows)
-    return document("forecast", width, height, title=title, description=description, style=STYLE, body=first + second)
+    title = f"Forecast for {count}"
+    return document("forecast", width, 2 * PANEL, title=title, description=description, style=STYLE, body=body)
 
 
 def _unit_of(name: str) -> Callable[[float], str]:
@@ -159,33 +154,13 @@ def _described(row: ForecastRow, name: str) -> str:
     return f"{unit(getattr(row, name))}, from {unit(low)} to {unit(high)}"
 
 
-def _panel(rows: Sequence[ForecastRow], name: str, title: str, width: int, top: int) -> str:
-    unit = _unit_of(name)
-    highest = max(row.intervals[name][1] for row in rows) or 1.0
-    step = nice(highest / 4)
-    levels = -(-highest // step)
-    bottom = top + PANEL
-    parts = [text(LEFT, top - 14, title)]
-
-    def height(value: float) -> float:
-        return bottom - PANEL * value / (levels * step)
-
-    for level in range(int(levels) + 1):
-        y = height(level * step)
-        parts.append(line(LEFT, y, width - RIGHT, y, "grid"))
-        parts.append(text(LEFT - 6, y + 4, unit(level * step), "soft", "end"))
-    place = (width - LEFT - RIGHT) / len(rows)
+def _panel(rows: Sequence[ForecastRow], name: str, title: str) -> str:
+    plot = Plot(title)
+    plot.add_levels(max(row.intervals[name][1] for row in rows), _unit_of(name))
     for position, row in enumerate(rows):
-        middle, value = LEFT + place * (position + 0.5), getattr(row, name)
-        low, high = row.intervals[name]
-        look, half = "bar" if row.is_tested else "guess", BAR * place / 2
-        top_of_bar = height(value)
-        seen = (
-            f'<rect class="{look}" x="{middle - half:.1f}" y="{top_of_bar:.1f}" width="{2 * half:.1f}" '
-            f'height="{bottom - top_of_bar:.1f}"/>'
-        )
-        interval = line(middle, height(low), middle, height(high), "interval")
-        parts.append(group(f"capacity {row.capacity}: {_described(row, name)}", [seen, interval], "capacity"))
-        parts.append(text(middle, bottom + 18, str(row.capacity), "", "middle"))
-    parts.append(text(width - RIGHT, bottom + 34, "capacity", "soft", "end"))
-    return "".join(parts)
+        middle, half = (position + 0.5) / len(rows), BAR / len(rows) / 2
+        label, look = f"capacity {row.capacity}: {_described(row, name)}", "bar" if row.is_tested else "guess"
+        plot.bar(middle - half, 2 * half, getattr(row, name), label, look)
+        plot.interval(middle, *row.intervals[name])
+        plot.tick(middle, str(row.capacity))
+    return plot.svg()

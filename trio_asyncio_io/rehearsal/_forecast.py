@@ -16,7 +16,7 @@ from .._core.retry import RetryStrategy
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe, duration
 from ..gates import AdaptiveCapacity
-from ._drawing import drawing_of, html_of, table_of
+from ._drawing import Shown, drawing_of
 from ._row import ForecastRow
 from ._sample import Sample
 from ._sentences import assumptions, comparison
@@ -120,20 +120,20 @@ class Forecast:
         return "\n".join(comparison(found[0], self.elements, statistics, seconds))
 
     def __str__(self) -> str:
-        return table_of(self.rows, self.elements, self._best_row(), self.assumptions, is_known=self.is_known)
+        return self._shown().text()
 
     def _repr_html_(self) -> str:
-        return html_of(self.rows, self.elements, self._best_row(), self.assumptions, is_known=self.is_known)
+        return self._shown().html()
+
+    def _shown(self) -> Shown:
+        best = self.best_row if self.is_known and any(row.is_tested for row in self.rows) else None
+        return Shown(self.rows, self.elements, best, self.assumptions, self.is_known)
 
     def _has_clearly_more(self, row: ForecastRow, fewest: float) -> bool:
         """Whether clearly more records have no result. Both numbers are scaled counts, so chance makes them differ."""
         lost = row.failed + row.timed_out
         chance = CHANCE * sqrt((lost + fewest) * self.elements / row.simulated)
         return lost - fewest > max(chance, 0.1 * fewest + 0.001 * self.elements)
-
-    def _best_row(self) -> ForecastRow | None:
-        """The best row, or None if there is none."""
-        return self.best_row if self.is_known and any(row.is_tested for row in self.rows) else None
 
 
 def rehearse(

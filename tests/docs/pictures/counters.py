@@ -8,12 +8,11 @@ from typing import Any
 
 import trio
 
-from tests.docs.pictures.figure import cross
+from tests.docs.pictures.figure import cross, line, text
 from tests.docs.pictures.killed_job import job
 from tests.docs.pictures.lanes import LEFT, RIGHT, Lanes, panels
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import Observer
-from trio_asyncio_io._watch.svg import line, text
 from trio_asyncio_io.checkpoints import Checkpoint
 
 __all__ = ["backpressure", "checkpoint", "life"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tests.docs.pictures.figure import LINE, WIDTH, bar, cross, dot
+from tests.docs.pictures.figure import LINE, WIDTH, bar, cross, dot, group, line, text
 from tests.docs.pictures.style import TIMELINE
 from trio_asyncio_io._values.describe import duration, plural
 from trio_asyncio_io._watch.events import (
@@ -22,7 +22,7 @@ from trio_asyncio_io._watch.events import (
     Event,
 )
 from trio_asyncio_io._watch.files import Trace
-from trio_asyncio_io._watch.svg import document, group, line, text
+from trio_asyncio_io._watch.svg import document
 
 __all__ = ["Bar", "Drawing", "Panel", "Row", "panels_of", "timeline"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 from tests.docs.pictures.style import STYLE
-from trio_asyncio_io._watch.svg import line, text
+from trio_asyncio_io._watch.svg import escaped
 
-__all__ = ["LINE", "WIDTH", "Figure", "arrow", "bar", "box", "cross", "dot"]
+__all__ = ["LINE", "WIDTH", "Figure", "arrow", "bar", "box", "cross", "dot", "group", "line", "text"]
 
 WIDTH = 640
 LINE = 58  # characters of the title per line
@@ -82,3 +82,18 @@ def dot(x: float, y: float) -> str:
 def cross(x: float, y: float) -> str:
     """The mark of an invocation that was cancelled."""
     return f'<path class="cross" d="M{x - 4:.1f} {y - 4:g}l8 8m0 -8l-8 8"/>'
+
+
+def text(x: float, y: float, content: str, look: str = "", anchor: str = "start") -> str:
+    """A line of text. `look` is a class of the style sheet."""
+    return f'<text class="{look}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escaped(content)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
+    """A straight line."""
+    return f'<line class="{look}" x1="{x1:.1f}" y1="{y1:g}" x2="{x2:.1f}" y2="{y2:g}"/>'
+
+
+def group(title: str, parts: list[str], look: str) -> str:
+    """Parts with a title, which a browser shows for the pointer and reads aloud."""
+    return f"<g class={quoteattr(look)}><title>{escaped(title)}</title>{''.join(parts)}</g>"

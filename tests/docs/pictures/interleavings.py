@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tests.docs.pictures.figure import Figure, box
+from tests.docs.pictures.figure import Figure, box, text
 from trio_asyncio_io._core.queue import CompletionOrder, InputOrder, Order
-from trio_asyncio_io._watch.svg import text
 
 __all__ = ["interleavings", "states"]
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from tests.docs.pictures.drawing import LEFT, Bar, Drawing, Panel, Row, panels_of
 from tests.docs.pictures.drawing import RIGHT as MARGIN
-from tests.docs.pictures.figure import WIDTH, Figure, bar, cross, dot
+from tests.docs.pictures.figure import WIDTH, Figure, bar, cross, dot, line, text
 from trio_asyncio_io._watch.files import Trace
-from trio_asyncio_io._watch.svg import line, text
 from trio_asyncio_io.trace import merge
 
 __all__ = ["LEFT", "RIGHT", "Lanes", "by_slot", "panels", "row"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.docs.pictures.figure import Figure, box
+from tests.docs.pictures.figure import Figure, box, text
 from tests.docs.pictures.runs import script
 from tests.docs.pictures.stepper import LEGEND, Cell, Frame, page
 from trio_asyncio_io import Watermark
-from trio_asyncio_io._watch.svg import text
 from trio_asyncio_io.queues import (
     KeyedStreamElementQueue,
     OrderedStreamElementQueue,

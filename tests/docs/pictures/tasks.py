@@ -5,9 +5,8 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from tests.docs.pictures.figure import Figure, arrow, box
+from tests.docs.pictures.figure import Figure, arrow, box, text
 from trio_asyncio_io import unordered_wait
-from trio_asyncio_io._watch.svg import text
 
 __all__ = ["flink_threads", "task_tree"]
 

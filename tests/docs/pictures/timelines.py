@@ -9,11 +9,10 @@ from tempfile import TemporaryDirectory
 import trio
 
 from tests.docs.pictures.drawing import Bar, Panel, timeline
-from tests.docs.pictures.figure import box
+from tests.docs.pictures.figure import box, text
 from tests.docs.pictures.lanes import LEFT, Lanes, by_slot, panels, row
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io._watch.svg import text
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 from trio_asyncio_io.trace import merge, read
 
