@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
 import httpx
 import trio
@@ -13,24 +12,8 @@ from ._decoding import STEP_BYTES, Decoder, body_too_large, decoder_for, receive
 from ._origin import Origin, SslContext
 from ._pool import ConnectionPool
 from ._request import RequestWriter
-from ._response_parser import ResponseHead
 
-__all__ = ["Exchange", "Exchanger", "WholeResponse"]
-
-
-@dataclass(eq=False, slots=True)
-class WholeResponse:
-    """A response that was read to its end.
-
-    Attributes:
-        head: Its head. Other responses may share it.
-        content: Its body, decoded.
-        received: Bytes of the body as they arrived.
-    """
-
-    head: ResponseHead
-    content: bytes
-    received: int
+__all__ = ["Exchange", "Exchanger"]
 
 
 class Exchanger:
@@ -116,8 +99,8 @@ class Exchange:
             raise httpx.StreamClosed
         return self._connection.read(self._seconds)
 
-    async def read_whole(self, max_body_bytes: float) -> WholeResponse:
-        """Read the rest of the response, decode its body, and release the connection.
+    async def read_whole(self, max_body_bytes: float) -> bytes:
+        """Read the rest of the response, and release the connection. Returns the body, decoded.
 
         Args:
             max_body_bytes: Upper limit of the decoded body; `math.inf` for none.
@@ -138,8 +121,7 @@ class Exchange:
                 raise body_too_large(max_body_bytes)
         finally:
             self.release()
-        content = body if decoder is None else await _decoded(decoder, body, max_body_bytes)
-        return WholeResponse(self.head, content, len(body))
+        return body if decoder is None else await _decoded(decoder, body, max_body_bytes)
 
     def release(self) -> None:
         """Give the connection back. It is closed if the response has not arrived completely. Idempotent."""

@@ -162,8 +162,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         if self.follow_redirects and head.status in _REDIRECTS and b"location" in head.names:
             exchange.release()  # closes it if the body, which nobody reads, has not arrived
             return hop.after(head.status, head.texts["location"])
-        whole = await exchange.read_whole(self.max_body_bytes)
-        return await _response(head.status, head.texts, whole.content)
+        return await _response(head.status, head.texts, await exchange.read_whole(self.max_body_bytes))
 
     async def _send_by_proxy(self, hop: Hop) -> HttpResponse | Hop:
         """The same by a client, which uses a proxy of the environment, or none, by the URL."""
