@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
@@ -11,9 +11,8 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io import Options
 from trio_asyncio_io.embedding import check_keywords, list_keywords
 
-from ._plan.arguments import DataFrameArguments, UDFArguments
+from ._plan.arguments import DataFrameArguments, StreamArguments, UDFArguments
 from ._plan.query import build_query
-from ._sent.carry_over import CarryOver
 from ._sent.settings import Flatten, Settings
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
@@ -94,10 +93,11 @@ def ordered_wait(
     if arguments.keys() & {"event_time", "max_out_of_orderness"}:
         raise TypeError(IN_ORDER)
     check_keywords(ordered_wait, arguments)
-    return build_query(df, function, schema, timeout, arguments, mode="ordered", inputs=inputs, flatten=flatten)
+    given = cast("StreamArguments", arguments)
+    return build_query(df, function, schema, timeout, given, mode="ordered", inputs=inputs, flatten=flatten)
 
 
-@list_keywords(DataFrameArguments, ordered_wait)
+@list_keywords(StreamArguments, ordered_wait)
 def unordered_wait(
     df: DataFrame,
     function: Any,
@@ -106,10 +106,7 @@ def unordered_wait(
     timeout: float,
     inputs: Sequence[str] | None = None,
     flatten: Flatten = False,
-    event_time: str | None = None,
-    max_out_of_orderness: str | None = None,
-    carry_over: CarryOver | None = None,
-    **arguments: Unpack[DataFrameArguments],
+    **arguments: Unpack[StreamArguments],
 ) -> DataFrame:
     """Add the results of an async function as columns. Each row comes out as soon as its result is available.
 
@@ -148,22 +145,10 @@ def unordered_wait(
         )
     """
     check_keywords(unordered_wait, arguments)
-    return build_query(
-        df,
-        function,
-        schema,
-        timeout,
-        arguments,
-        mode="unordered",
-        inputs=inputs,
-        flatten=flatten,
-        event_time=event_time,
-        max_out_of_orderness=max_out_of_orderness,
-        carry_over=carry_over,
-    )
+    return build_query(df, function, schema, timeout, arguments, mode="unordered", inputs=inputs, flatten=flatten)
 
 
-@list_keywords(DataFrameArguments, unordered_wait)
+@list_keywords(StreamArguments, unordered_wait)
 def keyed_wait(
     df: DataFrame,
     function: Any,
@@ -173,10 +158,7 @@ def keyed_wait(
     timeout: float,
     inputs: Sequence[str] | None = None,
     flatten: Flatten = False,
-    event_time: str | None = None,
-    max_out_of_orderness: str | None = None,
-    carry_over: CarryOver | None = None,
-    **arguments: Unpack[DataFrameArguments],
+    **arguments: Unpack[StreamArguments],
 ) -> DataFrame:
     """Add the results of an async function as columns. For each key, rows stay in order, one call at a time.
 
@@ -205,17 +187,4 @@ def keyed_wait(
         keyed_wait(df, book, "receipt string", key="account", timeout=5.0)
     """
     check_keywords(keyed_wait, arguments)
-    return build_query(
-        df,
-        function,
-        schema,
-        timeout,
-        arguments,
-        mode="keyed",
-        inputs=inputs,
-        key=key,
-        flatten=flatten,
-        event_time=event_time,
-        max_out_of_orderness=max_out_of_orderness,
-        carry_over=carry_over,
-    )
+    return build_query(df, function, schema, timeout, arguments, mode="keyed", inputs=inputs, flatten=flatten, key=key)

@@ -15,13 +15,22 @@ from trio_asyncio_io.gates import Auto, Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate
+from .._sent.carry_over import CarryOver
 from .._sent.packed_function import dumped, pack
 from .._sent.settings import ErrorMode, Mode, Settings
 from .limits import limits_for_tasks
 from .memo import Memo
 from .session import share_of
 
-__all__ = ["DataFrameArguments", "UDFArguments", "check_dataframe", "column_names", "for_session", "make_settings"]
+__all__ = [
+    "DataFrameArguments",
+    "StreamArguments",
+    "UDFArguments",
+    "check_dataframe",
+    "column_names",
+    "for_session",
+    "make_settings",
+]
 
 # The arguments of a UDF that are also options of the operator
 OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "group", "group_wait", "group_split")
@@ -96,6 +105,14 @@ class DataFrameArguments(UDFArguments, total=False):
 
     metrics: str | Observation | None
     memo: str | os.PathLike[str] | Memo | None
+
+
+class StreamArguments(DataFrameArguments, total=False):
+    """The keyword arguments that `ordered_wait` does not have."""
+
+    event_time: str | None
+    max_out_of_orderness: str | None
+    carry_over: CarryOver | None
 
 
 def check_dataframe(df: object) -> None:

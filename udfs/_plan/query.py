@@ -8,12 +8,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from .._sent.carry_over import CarryOver
 from .._sent.packed_function import parameter_names
 from .._sent.settings import Enrichment, Flatten, Mode
 from .._sent.signature import check_arity, signature_of
 from .._spark_thread.conversion import RowConversion
-from .arguments import DataFrameArguments, check_dataframe, column_names, for_session, make_settings
+from .arguments import StreamArguments, check_dataframe, column_names, for_session, make_settings
 from .memo import as_memo, check_memo, query_with_memo
 from .metrics import check_metrics, observed
 from .row_plan import plan_rows
@@ -29,28 +28,25 @@ def build_query(
     function: Any,
     schema: DataType | str,
     timeout: float,
-    arguments: DataFrameArguments,
+    arguments: StreamArguments,
     *,
     mode: Mode,
     inputs: Sequence[str] | None,
     flatten: Flatten,
     key: Any = None,
-    event_time: str | None = None,
-    max_out_of_orderness: str | None = None,
-    carry_over: CarryOver | None = None,
 ) -> DataFrame:
     """The DataFrame with the new columns, as the operator of this mode adds them.
 
     Args:
-        mode: The operator that the user called. The other arguments are the user's. Those that it does not have keep
-            their defaults.
+        mode: The operator that the user called. The other arguments are the user's.
 
     Raises:
         TypeError, ValueError: As in the public functions.
         MemoError: The memo belongs to another function, or to other types.
     """
     check_dataframe(df)
-    delay = _delay(event_time, max_out_of_orderness)
+    event_time, carry_over = arguments.pop("event_time", None), arguments.pop("carry_over", None)
+    delay = _delay(event_time, arguments.pop("max_out_of_orderness", None))
     metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     if metrics is not None:
         check_metrics(metrics)
