@@ -99,6 +99,9 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
 
     Args:
         enrichment: How to enrich the rows.
+
+    Attributes:
+        inputs: The input of the rows that are not written.
     """
 
     def __init__(self, enrichment: Enrichment) -> None:
@@ -110,7 +113,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         self._extras = extra_columns(enrichment.settings)
         self._new_names = [*enrichment.added.names, *(extra.name for extra in self._extras)]
         self._wrapper = _wrapper(enrichment.added)
-        self._inputs = InputBatches()
+        self.inputs = InputBatches()
 
     def read(self, batch: pa.RecordBatch) -> list[Row]:
         """The rows of a batch, which is held until all of them are written."""
@@ -118,7 +121,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
             return []
         enrichment, settings = self._enrichment, self.settings
         inputs = [batch.column(i) for i in enrichment.inputs]
-        number = self._inputs.add(batch)
+        number = self.inputs.add(batch)
         # The session's time zone may have changed since the plan was made, or since the rows were carried over
         rows = rows_of(
             inputs,
@@ -138,7 +141,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         """The enriched rows. With `flatten`, each comes once per output, and none if no row has an output."""
         for part, array, repeats in self.results(rows):
             yield from self.with_results(part, array, repeats)
-        self.release(rows)
+        self.inputs.release(rows)
 
     def results(self, rows: list[Row]) -> Iterator[tuple[Sequence[Row], pa.Array, int]]:
         """The results as arrays: each with its rows, and the most outputs that one row has."""
@@ -158,7 +161,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
             repeats: The most outputs that one row has.
         """
         start = 0
-        for old in self._inputs.take(rows, repeats):
+        for old in self.inputs.take(rows, repeats):
             end = start + old.num_rows
             yield from self.beside(old, rows[start:end], results.slice(start, old.num_rows))
             start = end
@@ -171,21 +174,10 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
             rows: Their rows.
             results: One for each row.
         """
-        yield from slices(self._joined(old, rows, results))
-
-    def release(self, rows: Sequence[Row]) -> None:
-        """Drop rows that are written."""
-        self._inputs.release(rows)
-
-    def unwritten(self, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
-        """The input of rows that are not written, in their order."""
-        return self._inputs.take(rows)
-
-    def _joined(self, old: pa.RecordBatch, rows: Sequence[Row], results: pa.Array) -> pa.RecordBatch:
         new = [results] if len(self._enrichment.added) == 1 else results.flatten()
         new += [extra.array(rows) for extra in self._extras]
         added = [pa.field(name, array.type) for name, array in zip(self._new_names, new, strict=True)]
-        return pa.RecordBatch.from_arrays([*old.columns, *new], schema=pa.schema([*old.schema, *added]))
+        yield from slices(pa.RecordBatch.from_arrays([*old.columns, *new], schema=pa.schema([*old.schema, *added])))
 
     def _flattened(self, rows: Sequence[Row]) -> tuple[list[Row], list[Any], int]:
         """A row for each output, the outputs, and the largest number of outputs of one row.

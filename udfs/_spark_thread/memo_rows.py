@@ -221,7 +221,7 @@ class MemoRows:
                 yield from self._conversion.with_results([rows[parent] for parent in parents], outputs, repeats)
             else:
                 yield from self._conversion.with_results(rows, answers)
-            self._conversion.release(rows)
+            self._conversion.inputs.release(rows)
 
     def _with_answers(self, hits: _Hits) -> Iterator[pa.RecordBatch]:
         for start, end in ranges(_sizes(hits, has_lists=bool(self._enrichment.flatten))):

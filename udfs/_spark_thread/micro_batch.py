@@ -253,7 +253,7 @@ class MicroBatch:
         rows = list(self._unfinished.values())
         carried = []
         start = 0
-        for batch in self._conversion.unwritten(rows):
+        for batch in self._conversion.inputs.take(rows):
             part = rows[start : start + batch.num_rows]
             start += batch.num_rows
             carried.append(CarriedRows(batch, [row.since for row in part], [row.attempts for row in part]))
