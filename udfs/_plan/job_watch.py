@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from operator import add
 from typing import Any
 
 from .._spark_version import check_reports_progress
@@ -33,13 +34,7 @@ class TaskCounts:
     streams: tuple[str, ...] = ()
 
     def __add__(self, other: TaskCounts) -> TaskCounts:
-        return TaskCounts(
-            self.done + other.done,
-            self.total + other.total,
-            self.running + other.running,
-            self.failed + other.failed,
-            self.streams + other.streams,
-        )
+        return TaskCounts(*map(add, astuple(self), astuple(other)))
 
     def tasks(self) -> list[str]:
         """The counts in words, without running or failed tasks if there are none."""

@@ -36,6 +36,7 @@ from .worker_python import for_map_in_arrow, use_the_drivers_python
 __all__ = [
     "Memo",
     "as_memo",
+    "bucket_of",
     "calling_partitions",
     "check_memo",
     "claim",
@@ -215,7 +216,7 @@ class Memo:
             df = df.where("error IS NULL")
         spread = [F.col("inputs").getField(name) for name in contents_of(directory.schema)["spread_by"]]
         partitions = calling_partitions(df.sparkSession)
-        rows = df.select("inputs", "answer", "answered_at", _bucket(spread).alias(BUCKET_COLUMN))
+        rows = df.select("inputs", "answer", "answered_at", bucket_of(spread).alias(BUCKET_COLUMN))
         rows = rows.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
         adding = partial(add_answers, self.path, directory.schema, self.version, partitions)
         counts = rows.mapInArrow(for_map_in_arrow("add_to_memo", adding), "answers bigint").collect()
@@ -295,7 +296,7 @@ def query_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
         df = df.withColumn(PLACE_COLUMN, F.monotonically_increasing_id())
         place = [T.StructField(PLACE_COLUMN, T.LongType())]
     schema = T.StructType([*fields[:number], *place, *new])
-    df = df.withColumn(BUCKET_COLUMN, _bucket(spread))
+    df = df.withColumn(BUCKET_COLUMN, bucket_of(spread))
     df = df.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
     if task.in_buckets:
         df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if mode != "unordered" else []))
@@ -431,7 +432,7 @@ def check_answers(given: T.StructType, types: T.StructType) -> None:
             )
 
 
-def _bucket(spread: Sequence[Column]) -> Column:
+def bucket_of(spread: Sequence[Column]) -> Column:
     """The bucket of the rows. Rows with equal values have the same one."""
     return F.pmod(F.hash(*spread), F.lit(BUCKETS))
 
