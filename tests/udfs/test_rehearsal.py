@@ -20,7 +20,7 @@ from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal.forecast import Job, JobForecast
-from udfs._rehearsal.sample import JobRows, _OfArguments
+from udfs._rehearsal.sample import JobRows, _OfRows
 from udfs._sent.row import Row
 from udfs._spark_thread.reading import rows_of
 
@@ -138,7 +138,7 @@ def test_a_group_is_one_call_that_weighs_what_its_rows_weigh() -> None:
     assert gate.weight is not None
     (copy,) = job.gates(1)
     assert copy.weight is not None
-    assert copy.weight((["a", "bcd"],)) == 4
+    assert copy.weight(rows_of([pa.array(["a", "bcd"])], 0)) == 4
     taken = sampled(Planted("evenly", lambda _: (0.1, None)), 1, weight=lambda _: 20.0)
     forecast = job.forecast(taken, [1005, 1005], 2010, [5, 50])
     assert forecast.elements == 202
@@ -151,7 +151,7 @@ def test_a_budget_admits_a_group_whose_weights_are_exactly_the_amount() -> None:
     job = Job({"gate": Budget(0.3, weight=lambda _: 0.1), "group": 3}, "ordered", 60.0, 1)
     (budget,) = job.gates(1)
     assert budget.weight is not None
-    assert budget.weight(([1, 2, 3],)) == 0.3
+    assert budget.weight(rows_of([pa.array([1, 2, 3])], 0)) == 0.3
 
 
 def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
@@ -160,7 +160,7 @@ def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
     assert isinstance(pooled, RateLimit)
     assert (pooled.rate, pooled.burst) == (200.0, 10.0)
     assert pooled.weight is not None
-    assert pooled.weight(("abc", 4)) == 7
+    assert pooled.weight(rows_of([pa.array(["abc"]), pa.array([4])], 0)) == 7
 
 
 def test_a_rate_with_a_weight_has_the_mean_weight_of_the_sample() -> None:
@@ -194,7 +194,6 @@ async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> Non
         return len(tags)
 
     [row] = rows_of([pa.array([["a"]])], 0)
-    elements = row.inputs
-    function = _OfArguments(JobRows(None, changes, "n int", 5.0, {}), keep, {id(elements): [row]})  # type: ignore[arg-type]
-    assert [await function.invoke(elements) for _ in range(2)] == [2, 2]
+    function = _OfRows(JobRows(None, changes, "n int", 5.0, {}), keep)  # type: ignore[arg-type]
+    assert [await function.invoke([row]) for _ in range(2)] == [2, 2]
     assert kept == [((["a"],), 2)] * 2

@@ -16,6 +16,7 @@ from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 
 from .._limits.cluster_limits import ClusterRate, as_cluster_rates
 from .._plan.metrics import called_rows
+from .._sent.row import Row
 
 __all__ = ["Job", "JobForecast"]
 
@@ -94,13 +95,13 @@ class Job:
                 share = tasks * max(1, cluster.rate // self.slots)
                 yield min(cluster.rate, share) if cluster.by == "share" else cluster.rate
 
-    def weight_of(self, weight: Callable[..., float] | None) -> Callable[[tuple[Any, ...]], float] | None:
-        """The weight of a call, from the tuple of its arguments. None: there is none."""
+    def weight_of(self, weight: Callable[..., float] | None) -> Callable[[Sequence[Row]], float] | None:
+        """The weight of a call, from its rows. None: there is none."""
         if weight is None:
             return None
         if self.options.get("group") is None:
-            return lambda arguments: weight(*arguments)
-        return lambda arguments: sum_as_written(weight(*row) for row in zip(*arguments, strict=True))
+            return lambda rows: weight(*rows[0].inputs)
+        return lambda rows: sum_as_written(weight(*row.inputs) for row in rows)
 
     def _sum_of(self, gate: Any, tasks: int) -> Gate:
         """One gate that admits what one copy in each of `tasks` tasks would."""

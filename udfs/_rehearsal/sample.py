@@ -20,9 +20,8 @@ from trio_asyncio_io import AsyncFunction, RetryStrategy
 from trio_asyncio_io.embedding import describe
 from trio_asyncio_io.rehearsal import Sample, record
 
-from .._memo.answers import BUCKETS
 from .._plan.arguments import column_names, make_settings
-from .._plan.memo import Memo, as_memo, calling_partitions, claim, memo_task
+from .._plan.memo import Memo, as_memo, bucket_of, calling_partitions, claim, memo_task
 from .._plan.row_plan import BUCKET_COLUMN, RowPlan, plan_rows
 from .._plan.schema import new_columns
 from .._plan.worker_python import for_map_in_arrow
@@ -115,12 +114,10 @@ class JobRows:
                     "no row of the sample needs a call: the memo has their answers, or skip_nulls skips them"
                 )
             parts = [found[start : start + (group or 1)] for start in range(0, len(found), group or 1)]
-            calls = [(_arguments_of(part, is_group=group is not None), part) for part in parts]
-            most = max(1, min(load, int(SHARE_AT_LARGEST * len(calls))))
+            most = max(1, min(load, int(SHARE_AT_LARGEST * len(parts))))
             loads = (min(LOW_LOAD, most), most)
-            function = _OfArguments(self, sampled.answer, {id(given): part for given, part in calls})
-            elements = [given for given, _ in calls]
-            call = partial(record, elements, function, len(calls), timeout=self.timeout, loads=loads, **arguments)
+            function = _OfRows(self, sampled.answer)
+            call = partial(record, parts, function, len(parts), timeout=self.timeout, loads=loads, **arguments)
             sampled.sample = _run_in_thread(call)
         return sampled
 
@@ -136,8 +133,7 @@ class JobRows:
         """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
         share = min(1.0, (MORE * number + AT_LEAST) / rows)
         inputs = [F.col(plan.source.columns[position]) for position in plan.enrichment.inputs]
-        bucket = F.pmod(F.hash(*inputs), F.lit(BUCKETS)).alias(BUCKET_COLUMN)
-        sampled = plan.source.select("*", bucket).sample(fraction=share)
+        sampled = plan.source.withColumn(BUCKET_COLUMN, bucket_of(inputs)).sample(fraction=share)
         payloads = sampled.mapInArrow(for_map_in_arrow("as_payloads", as_payloads), "payload binary").collect()
         table = pa.Table.from_batches([from_payload(bytes(row["payload"])) for row in payloads])
         places = Random().sample(range(table.num_rows), min(number, table.num_rows))
@@ -252,35 +248,30 @@ def _memo_rows(plan: RowPlan, memo: Memo) -> MemoRows:
     return MemoRows(plan.enrichment, task)
 
 
-class _OfArguments(AsyncFunction[Any, Any]):
-    """The user's function, called with the tuple of its arguments. Each attempt gets lists and dicts of its own.
+class _OfRows(AsyncFunction[Any, Any]):
+    """The user's function, called for the rows of a call. Each attempt gets lists and dicts of its own.
 
     Args:
         job_rows: Has the function.
         answer: Gets the rows of a call, each with its answer.
-        rows: The rows of each call, by the id of its tuple of arguments.
     """
 
-    def __init__(
-        self,
-        job_rows: JobRows,
-        answer: Callable[[Sequence[tuple[Row, Any]]], None],
-        rows: Mapping[int, Sequence[Row]],
-    ) -> None:
+    def __init__(self, job_rows: JobRows, answer: Callable[[Sequence[tuple[Row, Any]]], None]) -> None:
         function = pack(job_rows.function).unpack()
         self._call = getattr(function, "invoke", function)
         self._retry: RetryStrategy | None = job_rows.options.get("retry")
         self._is_group = job_rows.options.get("group") is not None
         self._answer = answer
-        self._rows = rows
         for name in ("open", "close", "flush"):
             if callable(method := getattr(function, name, None)):
                 setattr(self, name, method)
 
-    async def invoke(self, arguments: tuple[Any, ...]) -> Any:
+    async def invoke(self, rows: Sequence[Row]) -> Any:
         """Call the function. A result after which the job calls again is no answer."""
-        rows = self._rows[id(arguments)]
-        result = await self._call(*_arguments_of(rows, is_group=self._is_group))  # which the function may change
+        inputs = rows[0].inputs
+        if self._is_group:
+            inputs = tuple(map(list, zip(*(row.inputs for row in rows), strict=True)))
+        result = await self._call(*inputs)  # which the function may change
         if self._retry is None or not self._retry.retries_result(result):
             self._answer(_answers_of_group(rows, result) if self._is_group else [(rows[0], result)])
         return result
@@ -299,11 +290,6 @@ def _answers_of_group(rows: Sequence[Row], result: Any) -> list[tuple[Row, Any]]
             f"{len(rows)} values"
         )
     return [pair for pair in zip(rows, results, strict=True) if not isinstance(pair[1], Exception)]
-
-
-def _arguments_of(rows: Sequence[Row], *, is_group: bool) -> tuple[Any, ...]:
-    """The arguments of the call for these rows: the values of one, or a list for each input of a group."""
-    return tuple(map(list, zip(*(row.inputs for row in rows), strict=True))) if is_group else rows[0].inputs
 
 
 def _run_in_thread(main: Callable[[], Any]) -> Any:
