@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import httpx
 
@@ -80,11 +80,17 @@ class Decoder(ABC):
     """Decodes a body with one content coding.
 
     An empty body is valid in every coding: a response to HEAD has a Content-Encoding and no body.
+
+    Args:
+        name: The coding, for errors.
+        error: What the library raises for data that is not valid.
+        slice_bytes: The input of one step.
     """
 
-    _name: ClassVar[str]
-    _error: ClassVar[type[Exception]] = zlib.error
-    _slice_bytes: ClassVar[int] = _SLICE_BYTES
+    def __init__(self, name: str, error: type[Exception] = zlib.error, slice_bytes: int = _SLICE_BYTES) -> None:
+        self._name = name
+        self._error = error
+        self._slice_bytes = slice_bytes
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         """Decode more of the body, lazily: each step runs when its output is requested.
@@ -118,22 +124,28 @@ class Decoder(ABC):
 
 
 class _MembersDecoder(Decoder):
-    """Decodes a body of one or more members, each of them a complete stream."""
+    """Decodes a body of one or more members, each of them a complete stream: gzip (RFC 1952), zstandard (RFC 8878).
 
-    def __init__(self) -> None:
+    Args:
+        name: The coding.
+        new_member: Makes the library's decoder of a member.
+        step: Decodes data with it.
+        options: As for `Decoder`.
+    """
+
+    def __init__(
+        self, name: str, new_member: Callable[[], Any], step: Callable[[Any, bytes], Iterator[bytes]], *options: Any
+    ) -> None:
+        super().__init__(name, *options)
+        self._new_member = new_member
+        self._step = step
         self._member: Any = None
-
-    @abstractmethod
-    def _new_member(self) -> Any: ...
-
-    @abstractmethod
-    def _member_decoded(self, data: bytes) -> Iterator[bytes]: ...
 
     def _decoded(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._member is None:
                 self._member = self._new_member()
-            yield from self._member_decoded(data)
+            yield from self._step(self._member, data)
             data = b""
             if self._member.eof:
                 data, self._member = self._member.unused_data, None
@@ -142,43 +154,21 @@ class _MembersDecoder(Decoder):
         return self._member is None
 
 
-class _GzipDecoder(_MembersDecoder):
-    """gzip members (RFC 1952, section 2.2)."""
-
-    _name = "gzip"
-
-    def _new_member(self) -> Any:
-        return zlib.decompressobj(zlib.MAX_WBITS | _GZIP)
-
-    def _member_decoded(self, data: bytes) -> Iterator[bytes]:
-        return _inflated(self._member, data)
+def _gzip() -> Decoder:
+    return _MembersDecoder("gzip", lambda: zlib.decompressobj(zlib.MAX_WBITS | _GZIP), _inflated)
 
 
-class _ZstandardDecoder(_MembersDecoder):
-    """zstandard frames (RFC 8878)."""
-
-    _name = "zstd"
-    _error = getattr(zstandard, "ZstdError", zlib.error)
-    _slice_bytes = _ZSTANDARD_SLICE_BYTES
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._frames = zstandard.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES)  # pyright: ignore[reportOptionalMemberAccess]
-
-    def _new_member(self) -> Any:
-        return self._frames.decompressobj()
-
-    def _member_decoded(self, data: bytes) -> Iterator[bytes]:
-        if part := self._member.decompress(data):
-            yield part
+def _zstandard() -> Decoder:
+    library: Any = zstandard
+    frames = library.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES)
+    return _MembersDecoder("zstd", frames.decompressobj, _decompressed, library.ZstdError, _ZSTANDARD_SLICE_BYTES)
 
 
 class _DeflateDecoder(Decoder):
     """The zlib format, or the bare deflate data that some servers send instead."""
 
-    _name = "deflate"
-
     def __init__(self) -> None:
+        super().__init__("deflate")
         self._head = b""
         self._inflater: Any = None
 
@@ -200,11 +190,10 @@ class _DeflateDecoder(Decoder):
 class _BrotliDecoder(Decoder):
     """A brotli stream (RFC 7932)."""
 
-    _name = "br"
-    _error = getattr(brotli, "error", zlib.error)
-
     def __init__(self) -> None:
-        self._stream = brotli.Decompressor()  # pyright: ignore[reportOptionalMemberAccess]
+        library: Any = brotli
+        super().__init__("br", library.error)
+        self._stream = library.Decompressor()
         self._has_begun = False
 
     def _decoded(self, data: bytes) -> Iterator[bytes]:
@@ -222,6 +211,7 @@ class _RefusedCoding(Decoder):
     """Refuses every body that is not empty."""
 
     def __init__(self, problem: str) -> None:
+        super().__init__("")
         self._problem = problem
 
     def _decoded(self, _: bytes) -> Iterator[bytes]:
@@ -231,11 +221,11 @@ class _RefusedCoding(Decoder):
         return True
 
 
-_DECODERS: Final[dict[str, Callable[[], Decoder]]] = {"gzip": _GzipDecoder, "deflate": _DeflateDecoder}
+_DECODERS: Final[dict[str, Callable[[], Decoder]]] = {"gzip": _gzip, "deflate": _DeflateDecoder}
 if brotli is not None and hasattr(brotli.Decompressor, "can_accept_more_data"):  # since 1.2, which introduced the limit
     _DECODERS["br"] = _BrotliDecoder
 if zstandard is not None:
-    _DECODERS["zstd"] = _ZstandardDecoder
+    _DECODERS["zstd"] = _zstandard
 
 # In the order of httpx
 ACCEPT_ENCODING: Final = ", ".join(_DECODERS)
@@ -269,6 +259,11 @@ def _inflated(inflater: Any, data: bytes) -> Iterator[bytes]:
         yield part
         # After the end of a member zlib leaves what follows in `unconsumed_tail` as well as in `unused_data`
         part = b"" if inflater.eof else inflater.decompress(inflater.unconsumed_tail, STEP_BYTES)
+
+
+def _decompressed(member: Any, data: bytes) -> Iterator[bytes]:
+    if part := member.decompress(data):
+        yield part
 
 
 def _has_zlib_header(data: bytes) -> bool:
