@@ -6,7 +6,6 @@ Attributes of spans and metrics; those marked * are on spans only:
     trio_asyncio_io.outcome     "completed", "failed", "timed_out" or "cancelled"
     trio_asyncio_io.sequence *  the record's position in the operator's input, from 0
     trio_asyncio_io.attempts *  the number of attempts
-    trio_asyncio_io.element  *  the result of `describe`; only with `describe=`
     error.type                  the exception's class with its module, or "timeout"; only if it failed or timed out
 
     metric                                 kind             unit
@@ -60,8 +59,9 @@ class OpenTelemetryObserver(Observer):
     Several operators may share an observer at the same time; they then share its name. An observer without providers
     of its own can be pickled, and uses the global providers of the process that unpickles it.
 
-    Spans and metrics contain no values of elements, unless `describe` is given. They do contain the messages of
-    exceptions: if a service's errors quote the request, the spans' events do, too.
+    Spans and metrics contain no values of elements. They do contain the messages of exceptions: if a service's errors
+    quote the request, the spans' events do, too. The function may add attributes to its span:
+    `opentelemetry.trace.get_current_span().set_attribute(...)`.
 
     Args:
         name: The operator's name: the name of the spans, and an attribute of the metrics. Use few, fixed names.
@@ -69,8 +69,6 @@ class OpenTelemetryObserver(Observer):
         meter_provider: Creates the metrics. None: the global provider.
         attributes: Additional attributes of every span and metric.
         spans: False: metrics only.
-        describe: element -> attribute value of its span, or None. If it raises, the exception becomes an event of the
-            span.
 
     Example:
         observer = OpenTelemetryObserver("weather lookup")
@@ -86,7 +84,6 @@ class OpenTelemetryObserver(Observer):
         meter_provider: metrics.MeterProvider | None = None,
         attributes: Mapping[str, AttributeValue] | None = None,
         spans: bool = True,
-        describe: Callable[[Any], AttributeValue | None] | None = None,
     ) -> None:
         self._name = name
         self._create_copy = partial(
@@ -96,12 +93,10 @@ class OpenTelemetryObserver(Observer):
             meter_provider=meter_provider,
             attributes=attributes,
             spans=spans,
-            describe=describe,
         )
         self._attributes: dict[str, AttributeValue] = {f"{_SCOPE}.operator": name, **(attributes or {})}
         self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider) if spans else None
         self._meters = _Meters(metrics.get_meter(_SCOPE, meter_provider=meter_provider))
-        self._describe = describe
 
     def __reduce__(self) -> tuple[Callable[[], OpenTelemetryObserver], tuple[()]]:
         # Tracers and meters cannot leave their process
@@ -113,8 +108,7 @@ class OpenTelemetryObserver(Observer):
         _RUNNING.set(running)
         if self._tracer is not None:
             attributes = {**self._attributes, f"{_SCOPE}.sequence": sequence}
-            span = running.span = _Span(self._tracer.start_span(self._name, attributes=attributes))
-            self._set_description(span.span, element)
+            running.span = _Span(self._tracer.start_span(self._name, attributes=attributes))
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
         span = self._present_span()
@@ -156,17 +150,6 @@ class OpenTelemetryObserver(Observer):
     def _present_span(self) -> _Span | None:
         running = _RUNNING.get()
         return running.span if running is not None and running.observer is self else None
-
-    def _set_description(self, span: trace.Span, element: Any) -> None:
-        if self._describe is None or not span.is_recording():
-            return
-        try:
-            value = self._describe(element)
-        except Exception as error:  # noqa: BLE001 - an error in the user's function must not end the observation
-            span.record_exception(error)
-        else:
-            if value is not None:
-                span.set_attribute(f"{_SCOPE}.element", value)
 
 
 class _Span:

@@ -98,12 +98,9 @@ async def test_the_next_span_of_a_worker_after_a_timeout_has_no_parent(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
     function = Scripted({"a": Step(math.inf)}, default=Step(1.0))
-    await run(
-        async_wait(
-            "ab", function, capacity=1, timeout=3.0, on_timeout=Scripted(), observer=backend.observer(describe=str)
-        )
-    )
-    assert [(attributes_of(span)["element"], span.parent) for span in backend.spans()] == [("a", None), ("b", None)]
+    observer = backend.observer()
+    await run(async_wait("ab", function, capacity=1, timeout=3.0, on_timeout=Scripted(), observer=observer))
+    assert [(attributes_of(span)["sequence"], span.parent) for span in backend.spans()] == [(0, None), (1, None)]
 
 
 async def test_an_invocation_that_stops_with_the_operator_is_cancelled(
