@@ -23,7 +23,7 @@ from .._memo.directory import Directory, MemoError
 from .._memo.location import absolute
 from .._memo.merge import compact, merge
 from .._sent.bucket_ids import bucket_ids
-from .._sent.column_types import ERROR_TYPE, arrow_type, plan_type
+from .._sent.column_types import ERROR_TYPE, arrow_type, parts_of, plan_type
 from .._sent.settings import MemoTask, Settings
 from .._spark_thread.memo_rows import MemoRows, add_answers, read_answers
 from .._spark_version import TimeType
@@ -65,6 +65,8 @@ _COMPARABLE: Final = (
     T.TimestampNTZType,
     T.DayTimeIntervalType,
     TimeType,
+    T.ArrayType,
+    T.StructType,
 )
 
 
@@ -394,13 +396,13 @@ def _check_key_type(name: str, kind: T.DataType) -> None:
     Raises:
         TypeError: They do not: there is a map, a variant, a collation or the like in the type.
     """
-    for leaf in _leaves(kind):
-        if not isinstance(leaf, _COMPARABLE):
+    for part in parts_of(kind):
+        if not isinstance(part, _COMPARABLE):
             raise TypeError(
                 f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
                 "use its parts, or a string such as to_json(...)"
             )
-        if getattr(leaf, "collation", BY_BYTES) != BY_BYTES:
+        if getattr(part, "collation", BY_BYTES) != BY_BYTES:
             raise TypeError(
                 f"memo compares strings by their bytes, and {name!r} is {kind.simpleString()}: use a string without a "
                 "collation, such as collate(lower(...), 'UTF8_BINARY')"
@@ -459,12 +461,6 @@ def _renamed(given: Any) -> dict[str, str]:
     if not is_mapping or len(set(given.values())) < len(given):
         raise TypeError(f'renamed must map old to new names, such as {{"city": "town"}}, got {given!r}')
     return dict(given)
-
-
-def _leaves(kind: T.DataType) -> list[T.DataType]:
-    if isinstance(kind, T.StructType):
-        return [leaf for each in kind.fields for leaf in _leaves(each.dataType)]
-    return _leaves(kind.elementType) if isinstance(kind, T.ArrayType) else [kind]
 
 
 def _nullable(kind: T.DataType) -> T.DataType:

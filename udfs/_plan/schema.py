@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.errors import ParseException
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
+from .._sent.column_types import parts_of
 from .._sent.zone import tzinfo_of
 from .._spark_version import VariantType, parse_ddl
 
@@ -180,15 +181,8 @@ def check_time_zone(zone: str, kind: DataType) -> None:
     Raises:
         ValueError: The type has timestamps, and Python has no such time zone.
     """
-    inner = [each.dataType for each in kind.fields] if isinstance(kind, StructType) else []
-    if isinstance(kind, ArrayType):
-        inner = [kind.elementType]
-    elif isinstance(kind, MapType):
-        inner = [kind.keyType, kind.valueType]
-    elif isinstance(kind, TimestampType):
+    if any(isinstance(each, TimestampType) for each in parts_of(kind)):
         tzinfo_of(zone)
-    for each in inner:
-        check_time_zone(zone, each)
 
 
 def microseconds(interval: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ __all__ = [
     "error_array",
     "extra_columns",
     "metadata_array",
+    "parts_of",
     "plan_fields",
     "plan_type",
     "struct_type",
@@ -43,6 +44,18 @@ METADATA_TYPE = struct_type(
     estimated_weight="double",
     settled_weight="double",
 )
+
+
+def parts_of(kind: DataType) -> Iterator[DataType]:
+    """The type, and all types inside it."""
+    yield kind
+    inner = [each.dataType for each in kind.fields] if isinstance(kind, StructType) else []
+    if isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    for each in inner:
+        yield from parts_of(each)
 
 
 def plan_type(kind: DataType) -> DataType:

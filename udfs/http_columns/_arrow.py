@@ -17,7 +17,7 @@ from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .._spark_thread.batches import ranges
 from .._spark_thread.conversion import Conversion
-from ._outcome import HttpResponse
+from ._outcome import AttemptError, HttpResponse
 from ._requests import HttpRequest
 
 __all__ = ["RESPONSE_TYPE", "HttpConversion"]
@@ -125,24 +125,14 @@ def _response(row: Row) -> HttpResponse | None:
 
 
 def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
-    response = _response(row)
+    response, failure = _response(row), row.failure
     if response is not None:
-        return _response_struct(response)
-    if row.failure is None:
+        headers = list(response.headers.items())
+        return {"status": response.status, "headers": headers, "body": response.body, "error": None}
+    if failure is None:
         return None
-    request: HttpRequest = row.inputs[0]
-    if request.last is None:
-        return _failure_struct(row.failure, row.failure.exception, timeout)
-    assert request.last.error is not None
-    return _failure_struct(row.failure, request.last.error, timeout)
-
-
-def _response_struct(response: HttpResponse) -> dict[str, Any]:
-    headers = list(response.headers.items())
-    return {"status": response.status, "headers": headers, "body": response.body, "error": None}
-
-
-def _failure_struct(failure: Failure, exception: Exception, timeout: float) -> dict[str, Any]:
+    last: AttemptError | None = row.inputs[0].last
+    exception = last.error if last is not None and last.error is not None else failure.exception
     error = Failure(exception, failure.attempts, failure.seconds).as_struct()
     if isinstance(exception, ElementTimeoutError):
         error["message"] = f"there was no answer within the timeout of {timeout:g} s"

@@ -12,10 +12,11 @@ from tests.support import PATIENCE
 from tests.udfs.http.serving import refusing
 from tests.udfs.http_columns.working import get, request, responding, results_of, work
 from trio_asyncio_io import FixedDelay
-from udfs._sent.row import Failure
+from udfs._sent.row import Failure, Row
 from udfs.http_columns import _arrow
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import RetryableError
+from udfs.http_columns._requests import HttpRequest
 
 
 @pytest.fixture
@@ -123,9 +124,12 @@ async def test_a_deadline_during_an_attempt_is_a_timeout_whatever_happened_befor
 def test_messages_contain_no_url_and_are_short() -> None:
     """A server can influence what the parser, the resolver and TLS write into a message."""
     error = ValueError("not http://user:secret@host/?token=secret#secret or user:secret@host, but " + "x" * 80_000)
-    shown = _arrow._failure_struct(Failure(error, 1, 0.0), error, PATIENCE)["error"]
-    assert shown["message"].startswith("not <URL> or host, but xxx")
-    assert len(shown["message"]) < 1_100
+    row = Row((HttpRequest("GET", "http://host"),), 0, 0)
+    row.failure = Failure(error, 1, 0.0)
+    shown = _arrow._as_struct(row, PATIENCE)
+    assert shown is not None
+    assert shown["error"]["message"].startswith("not <URL> or host, but xxx")
+    assert len(shown["error"]["message"]) < 1_100
 
 
 @pytest.mark.parametrize(
