@@ -78,10 +78,6 @@ class StreamElementQueue:
         """The entries held, in arrival order."""
         return self._order.entries()
 
-    def values(self) -> list[Any]:
-        """The elements held, in arrival order."""
-        return [entry.element for entry in self.entries()]
-
     def may_start(self, entry: Entry) -> bool:
         """Whether the invocation of a new record may start now."""
         return self._order.may_start(entry)

@@ -52,7 +52,7 @@ def test_a_new_queue_is_empty(make: Callable[[int], Queue]) -> None:
     assert queue.is_empty()
     assert len(queue) == 0
     assert not queue.has_completed()
-    assert queue.values() == []
+    assert queue.entries() == []
     with pytest.raises(IndexError):
         queue.poll()
 
@@ -83,7 +83,7 @@ def test_an_unfinished_entry_cannot_be_polled(make: Callable[[int], Queue]) -> N
     assert not queue.has_completed()
     with pytest.raises(IndexError):
         queue.poll()
-    assert queue.values() == ["a"]
+    assert [entry.element for entry in queue.entries()] == ["a"]
 
 
 def test_an_empty_list_of_results_completes_an_entry(make: Callable[[int], Queue]) -> None:
@@ -99,7 +99,7 @@ def test_a_full_queue_refuses_elements_and_is_unchanged(make: Callable[[int], Qu
     assert queue.try_put("b") is not None
     assert queue.try_put("c") is None
     assert len(queue) == 2
-    assert queue.values() == ["a", "b"]
+    assert [entry.element for entry in queue.entries()] == ["a", "b"]
 
 
 def test_a_completed_record_counts_until_it_is_polled(make: Callable[[int], Queue]) -> None:
@@ -116,7 +116,7 @@ def test_watermarks_do_not_count_as_records(make: Callable[[int], Queue]) -> Non
     queue.try_put("a")
     assert queue.try_put(Watermark(1)) is not None
     assert len(queue) == 1
-    assert queue.values() == ["a", Watermark(1)]
+    assert [entry.element for entry in queue.entries()] == ["a", Watermark(1)]
     assert queue.try_put("b") is None
 
 
@@ -153,7 +153,7 @@ def test_values_are_in_arrival_order_whatever_is_completed(make: Callable[[int],
     entries = [queue.try_put(element) for element in elements]
     for position in (5, 1, 4):
         entries[position].complete([])
-    assert queue.values() == elements
+    assert [entry.element for entry in queue.entries()] == elements
 
 
 def test_sequence_numbers_count_accepted_elements_only(make: Callable[[int], Queue]) -> None:

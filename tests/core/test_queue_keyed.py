@@ -56,7 +56,7 @@ def test_a_key_function_that_raises_leaves_the_queue_unchanged(key: Any, error: 
     with pytest.raises((TypeError, IndexError), match=error):
         queue.try_put("a1")
     assert queue.is_empty()
-    assert queue.values() == []
+    assert queue.entries() == []
 
 
 def test_a_key_without_records_is_released() -> None:

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from typing import Any, assert_type
 
 from trio_asyncio_io import StreamRecord, Watermark
-from trio_asyncio_io.queues import KeyedStreamElementQueue, OrderedStreamElementQueue, UnorderedStreamElementQueue
+from trio_asyncio_io.queues import (
+    Entry,
+    KeyedStreamElementQueue,
+    OrderedStreamElementQueue,
+    UnorderedStreamElementQueue,
+)
 
 
 def drive(queue: OrderedStreamElementQueue | UnorderedStreamElementQueue | KeyedStreamElementQueue) -> None:
@@ -17,7 +22,7 @@ def drive(queue: OrderedStreamElementQueue | UnorderedStreamElementQueue | Keyed
     queue.try_put(Watermark(1))
     while queue.has_completed():
         assert_type(queue.poll().sequence, int)
-    assert_type(queue.values(), list[Any])
+    assert_type(queue.entries(), list[Entry])
     assert_type(queue.is_empty(), bool)
     assert_type(len(queue), int)
 

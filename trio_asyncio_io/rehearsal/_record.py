@@ -112,7 +112,7 @@ async def record(
             async for _ in results:
                 pass
     taken = len(values) - length_hint(rest)
-    sample = recorded.sample(taken, float(timeout), is_limited=limit.is_reached)
+    sample = recorded.sample(taken, float(timeout))
     if sample.tested < max(loads):
         why = "calls end before others can start"
         if limit.is_reached:
@@ -290,12 +290,12 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
             weight.has_ended = True
             CURRENT_CALL.reset(token)
 
-    def sample(self, elements: int, timeout: float, *, is_limited: bool) -> Sample:
+    def sample(self, elements: int, timeout: float) -> Sample:
         """What was recorded."""
         calls = tuple(call for call in self._calls if call is not None)
         is_weighted = self.weights is not None or any(call.weight for call in calls)
         answers = tuple(self._answers[position] for position in sorted(self._answers))
-        return Sample(calls, elements, answers, timeout, self._retry, is_weighted, is_limited)
+        return Sample(calls, elements, answers, timeout, self._retry, is_weighted)
 
 
 class _Weight:

@@ -56,7 +56,6 @@ class Sample:
         timeout: The timeout of an element, in seconds.
         retry: The retry strategy, or None.
         is_weighted: Whether the calls have weights.
-        is_limited: Whether `max_calls` ended the sample.
     """
 
     calls: Sequence[RecordedCall]
@@ -65,7 +64,6 @@ class Sample:
     timeout: float
     retry: RetryStrategy | None = None
     is_weighted: bool = False
-    is_limited: bool = False
 
     @property
     def tested(self) -> int:
@@ -76,11 +74,6 @@ class Sample:
     def seconds(self) -> float:
         """The time from the start of the first call to the end of the last one."""
         return max((call.start + call.seconds for call in self.calls), default=0.0)
-
-    @property
-    def weight(self) -> float:
-        """The sum of the weights of all calls."""
-        return sum(call.weight for call in self.calls)
 
     def __str__(self) -> str:
         counts = Counter(call.outcome for call in self.calls)
