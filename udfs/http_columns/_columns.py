@@ -63,11 +63,12 @@ def http_request(
         body: A column of strings, sent as UTF-8, or of binary, or its name. None: no body.
         timeout: Seconds from the start of a row's first attempt to its result, all attempts and backoffs included, 0
             or more; 30 by default. `math.inf`: no limit.
-        capacity: Upper limit of requests that run at once in each running task, at least 1. None (the default): 100,
-            or the share of the `cluster_capacity`. "auto": each Python worker process finds how many each host takes,
-            up to 800; see `gates.Auto`, which can be given as well. It takes the place of the default of `per_host`.
-        cluster_capacity: The same for all tasks that can run at once, instead of `capacity`. None (the default): no
-            such limit.
+        capacity: Requests that run at once. "auto" (the default): each Python worker process finds how many each host
+            takes, up to 800, by its responses 429 and 503; a `gates.Auto` sets other limits. Requests that wait hold no
+            slot, and their timeout does not run. After 300 s in which a host has responded with nothing else, the task
+            fails. A number, at least 1: the upper limit in each running task, and the first limit of each host.
+        cluster_capacity: The upper limit in all tasks that can run at once, instead of `capacity`. None (the default):
+            no such limit.
         cluster_rate: Upper limit of attempts that start per second in all tasks that can run at once. Each task gets an
             equal share, rounded down to whole calls, at least one; a `udfs.ClusterRate` can lease them to tasks that
             have rows. Rows whose response is cached count, too. The wait does not count towards the timeout. None (the
@@ -84,9 +85,8 @@ def http_request(
         rate: Attempts that start per second in each running task, above 0. Above 100, those of 10 ms may start
             together. None (the default): no limit.
         per_host: A gate of `trio_asyncio_io.gates`, or a list of them. Each host (scheme, name and port of the
-            row's URL) has its own copy. Requests that wait for them hold no slot, and their timeout does not run. By
-            default an `AdaptiveRate()`, which is idle until the host responds with a 429, or a 503 with a
-            `Retry-After`. None: no gates.
+            row's URL) has its own copy. Requests that wait for them hold no slot, and their timeout does not run. None
+            (the default): none besides the one of `capacity`.
         cache: Seconds for which a worker process stores the response to a GET, for equal URLs and headers, above 0. It
             stores the 4,000 that were used last, if their status is 2xx, 3xx or 404 and not in `retry_statuses`, and
             their body and their headers have at most 64 Ki characters each. None (the default): no cache.

@@ -6,13 +6,13 @@ import math
 import os
 import ssl
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, Literal, TypedDict, cast
 
 from trio_asyncio_io import ExponentialBackoff, RetryStrategy
 from trio_asyncio_io.embedding import check_int, check_number
-from trio_asyncio_io.gates import AdaptiveRate, Auto, Gate, PerKey
+from trio_asyncio_io.gates import Auto, Gate, PerKey
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from .._plan.arguments import UDFArguments, for_session, make_settings
@@ -20,6 +20,7 @@ from .._sent.packed_function import dumped
 from .._sent.settings import Settings
 from ._call import HttpCall
 from ._headers import CommonHeaders, HeaderSource, checked, is_function
+from ._host import HostCapacity
 from ._outcome import RetryableError
 from ._requests import HostRule, TextPairs
 
@@ -29,14 +30,13 @@ _FIRST_BACKOFF: Final = 0.2
 _LONGEST_BACKOFF: Final = 10.0
 _MAX_BODY_BYTES: Final = 512 * 1024 * 1024
 _STATUSES: Final = range(100, 600)
-_PER_HOST: Final = AdaptiveRate()
 
 
 class HttpArguments(TypedDict, total=False):
     """The keyword arguments of all HTTP columns; `http_request` describes them."""
 
     timeout: float
-    capacity: int | Auto | Literal["auto"] | None
+    capacity: int | Auto | Literal["auto"]
     cluster_capacity: int | None
     cluster_rate: float | ClusterRate | None
     cluster_budget: ClusterBudget | None
@@ -71,7 +71,7 @@ class HttpOptions:
     headers: CommonHeaders | None = field(default=None, repr=False)
     _: KW_ONLY
     timeout: float = 30.0
-    capacity: int | Auto | Literal["auto"] | None = None
+    capacity: int | Auto | Literal["auto"] = "auto"
     cluster_capacity: int | None = None
     cluster_rate: float | ClusterRate | None = None
     cluster_budget: ClusterBudget | None = None
@@ -80,7 +80,7 @@ class HttpOptions:
     retries: int = 3
     retry_statuses: Iterable[int] = (429, 500, 502, 503, 504)
     rate: float | None = None
-    per_host: Gate | Sequence[Gate] | None = _PER_HOST
+    per_host: Gate | Sequence[Gate] | None = None
     cache: float | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     follow_redirects: bool = False
@@ -134,7 +134,21 @@ class HttpOptions:
         settings = self._settings
         if session is not None:
             settings = for_session(settings, self.cluster_capacity, self.cluster_rate, self.cluster_budget, session)
-        return settings.with_capacity(int(min(settings.options.capacity, self._useful_capacity())))
+        return self._with_gates(settings, int(min(settings.options.capacity, self._useful_capacity())))
+
+    def _with_gates(self, settings: Settings, most: int) -> Settings:
+        """Return the settings with this capacity, and the gates of each host."""
+        auto = self._auto or Auto(most, most)
+        others = (self.per_host,) if isinstance(self.per_host, Gate) else self.per_host or ()
+        gate = PerKey((HostCapacity.of(auto.up_to(most)), *others), key=attrgetter("origin"))
+        return replace(settings, options=replace(settings.options, capacity=most, buffer=settings.buffer, gate=gate))
+
+    @property
+    def _auto(self) -> Auto | None:
+        """The gate that finds the capacity of a host, or None if the capacity is a number."""
+        if isinstance(self.capacity, Auto):
+            return self.capacity
+        return Auto() if self.capacity == "auto" and self.cluster_capacity is None else None
 
     def _arguments(self) -> UDFArguments:
         return {
@@ -149,16 +163,10 @@ class HttpOptions:
         }
 
     def _limits(self) -> UDFArguments:
-        """The capacity, and the gates of each host."""
-        capacity, per_host = Auto() if self.capacity == "auto" else self.capacity, self.per_host
-        if isinstance(capacity, Auto):
-            auto = capacity.up_to(int(min(capacity.most, self._useful_capacity())))
-            if per_host is None or per_host is _PER_HOST:
-                per_host = ()
-            others = per_host if isinstance(per_host, Sequence) else (per_host,)
-            capacity, per_host = auto.most, (auto, *others)
-        limits: UDFArguments = {"gate": None if per_host is None else PerKey(per_host, key=attrgetter("origin"))}
-        return limits if capacity is None else {**limits, "capacity": capacity}
+        """The capacity as a number, unless the cluster has one."""
+        if self._auto is not None:
+            return {"capacity": self._auto.most}
+        return {} if self.capacity == "auto" else {"capacity": self.capacity}
 
     def _useful_capacity(self) -> float:
         """Return the capacity above which the rate would let calls wait for longer than their timeout allows.

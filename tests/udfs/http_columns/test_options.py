@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any, ClassVar
 
 import pytest
@@ -12,6 +13,7 @@ from trio_asyncio_io.gates import Auto, CircuitBreaker
 from udfs import ClusterBudget, ClusterRate
 from udfs._limits.cluster_limits import LeasedLimit, TaskShare
 from udfs.http_columns import http_get, http_request, register_http
+from udfs.http_columns._host import HostCapacity
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import HttpResponse, RetryableError
 
@@ -29,24 +31,42 @@ def test_only_equal_options_share_a_client() -> None:
 def test_the_rate_limits_the_capacity_so_that_every_attempt_can_start_in_time() -> None:
     """Four attempts wait for 5 s each, and 5 s of the 25 are left for the calls."""
     assert HttpOptions(rate=10.0, timeout=25.0).settings().options.capacity == 50
-    assert HttpOptions(rate=10.0, timeout=25.0, retries=0).settings().options.capacity == 100
+    assert HttpOptions(rate=10.0, timeout=25.0, retries=0).settings().options.capacity == 125
     assert HttpOptions(rate=0.1, timeout=25.0).settings().options.capacity == 1
-    assert HttpOptions(rate=0.001, timeout=math.inf).settings().options.capacity == 100
+    assert HttpOptions(rate=0.001, timeout=math.inf).settings().options.capacity == 800
 
 
 def gates_per_host(**options: Any) -> list[str]:
     settings = HttpOptions(timeout=25.0, **options).settings()
     assert settings.options.capacity == settings.options.gates[0].gates[0].most_at_once
-    return [repr(gate) for gate in settings.options.gates[0].gates]
+    return [repr(gate).replace("HostCapacity", "Auto") for gate in settings.options.gates[0].gates]
 
 
 def test_a_capacity_that_is_found_is_that_of_each_host() -> None:
-    assert gates_per_host(capacity="auto") == [repr(Auto())]
+    assert gates_per_host() == gates_per_host(capacity="auto") == [repr(Auto())]
     assert gates_per_host(capacity=Auto(20, 50)) == [repr(Auto(20, 50))]
     assert gates_per_host(capacity="auto", per_host=None) == [repr(Auto())]
     breaker = CircuitBreaker()
     assert gates_per_host(capacity="auto", per_host=breaker) == [repr(Auto()), repr(breaker)]
     assert gates_per_host(capacity="auto", per_host=[breaker]) == [repr(Auto()), repr(breaker)]
+
+
+def test_a_capacity_that_is_given_is_the_first_limit_of_each_host() -> None:
+    assert gates_per_host(capacity=40) == [repr(Auto(40, 40))]
+    assert gates_per_host(capacity=80, rate=10.0) == [repr(Auto(50, 50))]
+
+
+def test_so_is_a_share_of_the_clusters_capacity() -> None:
+    options = HttpOptions(cluster_capacity=40).settings(Session()).options
+    assert (options.capacity, options.gates[0].gates[0].configuration()) == (20, Auto(20, 20).configuration())
+
+
+@pytest.mark.parametrize("auto", [Auto(20, 50, give_up=9.0, name="api"), Auto(classify=str.title)])
+def test_the_gate_of_a_host_is_sent_with_its_arguments(auto: Auto) -> None:
+    gate = HostCapacity.of(auto)
+    copy = pickle.loads(pickle.dumps(gate))
+    assert (type(copy), copy.configuration()) == (HostCapacity, auto.configuration())
+    assert (copy.classify, copy.name, copy.label) == (auto.classify, auto.name, auto.label)
 
 
 def test_the_rate_limits_the_capacity_that_is_found() -> None:

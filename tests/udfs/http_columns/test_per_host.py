@@ -14,8 +14,10 @@ from tests.support import outputs
 from tests.udfs.http.serving import Peer, refusing, serving
 from tests.udfs.http_columns.working import get, request, responding, results_of, work
 from trio_asyncio_io import ordered_wait
-from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, Gate, Outcome
+from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome
+from udfs.http_columns._host import HostCapacity
 from udfs.http_columns._options import HttpOptions
+from udfs.http_columns._outcome import HttpResponse, RetryableConnectionError, RetryableError
 from udfs.http_columns._requests import HttpRequest
 
 HEARD: list[tuple[str, float | None]] = []  # by all copies of a `Spy`
@@ -158,14 +160,45 @@ async def test_by_default_a_host_is_paused_for_its_retry_after() -> None:
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("gates", [5, "gate", [], [AdaptiveRate(), 5]], ids=str)
+@pytest.mark.parametrize("gates", [5, "gate", [], [CircuitBreaker(), 5]], ids=str)
 def test_gates_per_host_are_gates(gates: Any) -> None:
     with pytest.raises(TypeError, match=r"^per_host must be a Gate, a list of gates or None, got "):
         work("http_get", per_host=gates)
 
 
-def test_without_gates_there_are_none() -> None:
-    assert work("http_get", per_host=None).settings.options.gate is None
+TROUBLE = {
+    "429": RetryableError(HttpResponse(429, {}, "")),
+    "503": RetryableError(HttpResponse(503, {}, "")),
+    "500": RetryableError(HttpResponse(500, {}, "")),
+    "no connection": RetryableConnectionError(None, ConnectionRefusedError()),
+    "too late": TimeoutError(),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("429", 0), ("503", 0), ("500", 20), ("no connection", 20), ("too late", 20)]
+)
+def test_only_429_and_503_lower_the_limit_of_a_host(name: str, limit: int) -> None:
+    gate, error = HostCapacity(20, 20), TROUBLE[name]
+    for _ in range(20):
+        gate.started(0.0, 1.0)
+    for _ in range(20):
+        gate.ended(1.0, 1.0, Outcome("throttled" if name == "429" else "overload", error=error), 1.0)
+    admitted = 0
+    while admitted < 20 and not gate.delay(1.0, 1.0):
+        gate.started(1.0, 1.0)
+        admitted += 1
+    assert admitted == limit
+
+
+async def test_hosts_that_are_down_cost_their_own_rows_and_no_time() -> None:
+    """One connection a row and retry, and no wait for the host to come back."""
+    async with responding(*[200] * 40) as server:
+        with refusing() as port:
+            urls = [f"{server.url}/{number}" if number % 2 else f"http://127.0.0.1:{port}/" for number in range(80)]
+            results = await get(*urls, retries=1)
+    assert [each["status"] for each in results[1::2]] == [200] * 40
+    assert [each["error"]["attempts"] for each in results[::2]] == [2] * 40
 
 
 @pytest.mark.parametrize(
@@ -184,7 +217,7 @@ def test_the_host_is_the_origin_of_the_url(url: str, host: tuple[bytes, bytes, i
 
 
 async def test_the_default_gate_ends_a_job_soon_whose_host_asks_to_wait_for_days(autojump_clock: MockClock) -> None:
-    options = HttpOptions()._settings.options
+    options = HttpOptions().settings().options
     hosts = [SimpleNamespace(origin=number % 2) for number in range(1000)]
 
     async def call(row: Any) -> None:
@@ -192,7 +225,7 @@ async def test_the_default_gate_ends_a_job_soon_whose_host_asks_to_wait_for_days
         error.retry_after = 16 * 86_400.0
         raise error
 
-    operator = ordered_wait(hosts, call, timeout=30.0, gate=options.gates, on_error="skip")
+    operator = ordered_wait(hosts, call, timeout=30.0, capacity=options.capacity, gate=options.gates, on_error="skip")
     with pytest.raises(ConnectionError, match="the quota is used up") as raised:
         await outputs(operator)
     assert 300.0 <= trio.current_time() < 400.0
