@@ -7,7 +7,7 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 # The layout. Imports point down only.
 #
 #     __main__  _command                    the command line
-#     resilience/                           gates and other algorithms in front of simulated services
+#     resilience/                           limits in front of simulated services
 #     _page  _figures  _picture             the report as a page of the docs, with its figures; its words: page.md
 #     _prose                                numbers of the report in the other pages
 #     instructions  children/               a script of its own: instructions of an element, compared with a commit

@@ -27,7 +27,7 @@ def main() -> int:
     parser = ArgumentParser(
         prog="python -m benchmarks",
         description=(benchmarks.__doc__ or "").splitlines()[0],
-        epilog="`python -m benchmarks resilience --help`: gates in front of simulated services",
+        epilog="`python -m benchmarks resilience --help`: limits in front of simulated services",
     )
     return run(parser, sys.argv[1:], PARTS, write_page, machine())
 

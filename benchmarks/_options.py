@@ -13,7 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer, transient
-from trio_asyncio_io.gates import AdaptiveCapacity, Budget, PerKey, RateLimit
+from trio_asyncio_io.gates import Auto, Budget, PerKey, RateLimit
 from trio_asyncio_io.policies import cached, hedged, single_flight
 from trio_asyncio_io.trace import TraceRecorder
 
@@ -92,8 +92,13 @@ def _rate(name: str = "requests") -> RateLimit:
     return RateLimit(1e9, burst=1e6, name=name)
 
 
+def _at_once(calls: int) -> Auto:
+    """At most this number, whatever fails."""
+    return Auto(calls, calls, classify=lambda _: "error")
+
+
 def _three() -> dict[str, Any]:
-    return {"gate": [_rate(), _rate("tokens"), AdaptiveCapacity(CAPACITY, CAPACITY)], "retry": RETRY}
+    return {"gate": [_rate(), _rate("tokens"), _at_once(CAPACITY)], "retry": RETRY}
 
 
 def _together(observer: type[Observer]) -> dict[str, Any]:
@@ -115,7 +120,7 @@ IN_USE = (
     Use("a rate", lambda: {"gate": _rate()}),
     Use("a budget", lambda: {"gate": Budget(1e9, weight=lambda _: 1.0)}),
     Use("a rate per key, 10 keys", lambda: {"gate": PerKey(_rate(), key=lambda number: number % 10)}),
-    Use("held: half of the slots", lambda: {"gate": AdaptiveCapacity(CAPACITY // 2, CAPACITY // 2)}),
+    Use("held: half of the slots", lambda: {"gate": _at_once(CAPACITY // 2)}),
     THREE,
     Use("failed once, a retry", lambda: {"retry": RETRY}, wrap=_fails_once),
     Use("failed once, a retry and three gates", _three, wrap=_fails_once),
@@ -134,7 +139,7 @@ IN_USE = (
     ),
 )
 IN_USE_NOTES = (
-    "Three gates: two rates and `AdaptiveCapacity`, far from their limits. Held: `AdaptiveCapacity` admits half of "
+    "Three gates: two rates and a number of calls at once, far from their limits. Held: such a gate admits half of "
     "the capacity. A trace keeps 5,000 records. Together: three gates, a retry, `cached(single_flight)`, dead letters "
     "and a hook; one value in a hundred fails once"
 )

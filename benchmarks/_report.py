@@ -19,7 +19,6 @@ __all__ = ["Line", "Report", "Section", "machine"]
 PEAK = "peak in flight"
 # Contenders that are not measured any more: their lines are kept
 RECORDED: tuple[str, ...] = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
-RECORDED += ("AIMD", "client-side throttling", "Gradient2", "failsafe-go")
 MEASURED = ("trio_asyncio_io", "udfs")
 PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
 

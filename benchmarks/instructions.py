@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 CHILD = ROOT / "benchmarks" / "children" / "counted.py"
 # By capacity: the lengths of two runs, whose difference has no start. The first one fills buffer and sample
 LENGTHS = {1: (1_000, 2_650), 100: (3_000, 8_500), 10_000: (35_000, 46_000)}
-GATES = ("", "AdaptiveRate", "CircuitBreaker", "RateLimit")
+GATES = ("", "CircuitBreaker", "RateLimit")
 
 
 def main() -> None:

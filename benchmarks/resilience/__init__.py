@@ -1,4 +1,4 @@
-"""Experiments with gates: simulated services on a virtual clock, so that each run has the same numbers."""
+"""Experiments with limits: simulated services on a virtual clock, so that each run has the same numbers."""
 
 # The layout. Imports point down only.
 #
@@ -6,9 +6,7 @@
 #     _page  _plots                        the report as a page of the docs, with its pictures
 #     _experiments                         all experiments
 #     _automatic                           `capacity="auto"` in front of services of many kinds
-#     _held_out                            services drawn at random
-#     _rates  _weights                     limited rates, and estimates that are wrong
-#     _capacities                          services with a knee or a latency
+#     _rates                               many tasks at one rate
 #     _outages                             outages
 #     _experiment                          an experiment and its criteria
 #     _leases                              a source of tokens

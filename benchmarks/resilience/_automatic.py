@@ -9,7 +9,7 @@ from random import Random
 from statistics import fmean, median
 from typing import Any
 
-from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, Auto, CircuitBreaker
+from trio_asyncio_io.gates import Auto
 
 from ._any_service import AnyService, Latency, Settings, bimodal, exponential, fixed, gamma, lognormal, with_tail
 from ._experiment import Criterion, Experiment, Result
@@ -24,7 +24,6 @@ COARSE = (*GRID[::2], MOST)  # for the services that are drawn
 POLITE = 0.05  # refusals a record, without those that no pace avoids
 FAST = 0.9  # of the speed by hand
 BEST, BY_HAND, WORST, MEDIAN, REFUSED = "best by hand", "its time, s", "worst share", "median share", "most refused"
-GATES, GATES_REFUSED, NONE, NONE_REFUSED = "three gates", "refused by them", "100", "refused by 100"
 MEAN, LEAST, FAST_ENOUGH = "mean share", "least share", "at least 0.9"
 KIND, BOTH, ALL_REFUSED = "at most 0.05 refused", "both", "mean refused"
 SEEDS = range(1, 9)
@@ -81,10 +80,6 @@ def _auto() -> GatesOfTask:
     return Auto(most=MOST)
 
 
-def _three_gates() -> GatesOfTask:
-    return [AdaptiveRate(), AdaptiveCapacity(8, MOST), CircuitBreaker()]
-
-
 def _no_gate() -> GatesOfTask:
     return None
 
@@ -126,8 +121,6 @@ def _service(case: Case, quick: bool) -> Result:
     shares, refusals = zip(*found, strict=True)
     values: dict[str, float | None] = {BEST: float(best), BY_HAND: by_hand}
     values |= {WORST: min(shares), MEDIAN: median(shares), REFUSED: max(refusals)}
-    values[GATES], values[GATES_REFUSED] = _compared(case, MOST, _three_gates, 1, by_hand)
-    values[NONE], values[NONE_REFUSED] = _compared(case, USUAL, _no_gate, 1, by_hand)
     return Result(values, [])
 
 
@@ -202,9 +195,7 @@ EXPERIMENTS = [
         f"{len(GRID)} capacities from 1 to 800: the fastest with at most 0.05 refusals a record. A refusal takes 20 "
         "ms, or as stated. Refusals that no pace avoids do not count",
         "A share is the time with the best capacity, the mean of 2 seeds, divided by the time of the contender; above "
-        "1 is faster. The worst and the median share and the most refusals a record of 8 seeds are those of "
-        '`capacity="auto"`. "Three gates" are `AdaptiveRate()`, `AdaptiveCapacity(8, 800)` and `CircuitBreaker()` '
-        'together, "100" is the default capacity without a gate: one seed each.',
+        "1 is faster. The shares and the most refusals a record are those of 8 seeds.",
         "",
         {
             BEST: "{:.0f}",
@@ -212,10 +203,6 @@ EXPERIMENTS = [
             WORST: "{:.2f}",
             MEDIAN: "{:.2f}",
             REFUSED: "{:.3f}",
-            GATES: "{:.2f}",
-            GATES_REFUSED: "{:.3f}",
-            NONE: "{:.2f}",
-            NONE_REFUSED: "{:.2f}",
         },
         [Criterion(REFUSED, maximum=LESS_POLITE.get(name, POLITE), of=name) for name in SERVICES],
         {name: partial(_service, case) for name, case in SERVICES.items()},
@@ -242,7 +229,6 @@ EXPERIMENTS = [
         [Criterion(MEAN, minimum=0.75), Criterion(KIND, minimum=30.0)],
         {
             OURS: partial(_all_drawn, _auto, MOST),
-            "three gates": partial(_all_drawn, _three_gates, MOST),
             "the default of 100": partial(_all_drawn, _no_gate, USUAL),
         },
     ),

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the experiments, print the tables and write the files."""
     parser = ArgumentParser(
         prog="python -m benchmarks resilience",
-        description="Runs gates in front of simulated services, on a virtual clock.",
+        description="Runs limits in front of simulated services, on a virtual clock.",
     )
     parts = {name: experiment.sections for name, experiment in EXPERIMENTS.items()}
     return run(parser, arguments, parts, write_page, {})  # the numbers are the same on every machine

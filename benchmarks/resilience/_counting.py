@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable
 
-import trio
-
-__all__ = ["between", "most_in_a_second", "per_second", "sampler"]
+__all__ = ["between", "most_in_a_second", "per_second"]
 
 Points = list[tuple[float, float]]
 
@@ -33,14 +30,3 @@ def per_second(instants: list[float], end: float, width: float = 1.0) -> Points:
         (round((number + 0.5) * width, 3), round(between(instants, number * width, (number + 1) * width) / width, 3))
         for number in range(int(end / width))
     ]
-
-
-def sampler(points: Points, value: Callable[[], float], seconds: float) -> Callable[[], Awaitable[None]]:
-    """What appends (instant, value) to `points` at intervals."""
-
-    async def sample() -> None:
-        while True:
-            await trio.sleep(seconds)
-            points.append((round(trio.current_time(), 3), value()))
-
-    return sample

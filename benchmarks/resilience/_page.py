@@ -13,33 +13,19 @@ from ._plots import draw
 __all__ = ["text_of", "write_page"]
 
 HEAD = """\
-# Resilience: gates and other algorithms, in front of the same services
+# Resilience: one word in front of many services
 
-What should a job do when its service is limited, slow or down? Each experiment runs the gates of this project, and
-other algorithms, in front of the same simulated service. All of them run in the real operator, on a virtual clock and
-with fixed random numbers, so each run has the same numbers on every machine. The command that writes this page:
+What does a job do when its service is limited, slow or down? Each experiment runs the real operator in front of a
+simulated service, on a virtual clock and with fixed random numbers, so each run has the same numbers on every machine.
+The command that writes this page; with the name of a part, such as `auto`, `auto-drawn` or `many`, it runs this part:
 
     python -m benchmarks resilience --json docs/design/resilience.json --page docs/design/resilience.md
 
-[Gates](../guide/gates.md) explains how to use what is compared here. Tests hold this project to criteria for these
-numbers (`benchmarks/resilience`): short forms of the experiments in each run, and these in `just thorough`.
+[Gates](../guide/gates.md) says what to choose. Tests hold this project to criteria for these numbers
+(`benchmarks/resilience`), and `just thorough` runs the experiments again. "Backoff only" is an operator without a gate,
+which repeats each refused call after 0.1 to 10 s, with full jitter. `resilience.json` also has three experiments with
+second calls, which commit 8f0d8521 runs.
 """
-OTHERS = """
-## The other algorithms
-
-The last four were written anew from their publications, in `benchmarks/resilience/rivals` of commit b263e386, and run
-in front of the same services. That code is deleted, and `resilience.json` keeps the numbers: take them as orders of
-magnitude. It also has those of more experiments, which commit 8f0d8521 runs.
-"""
-# By the name of their lines
-ALGORITHMS = {
-    "backoff only": "no gate: all slots, and retries with exponential backoff and full jitter, from 0.1 to 10 s",
-    "a fixed share": "`RateLimit` with the service's rate, divided by the number of tasks",
-    "AIMD": "a rate that falls to 0.7 x after a refusal, and rises by 1 per second each second (Chiu and Jain, 1989)",
-    "client-side throttling": "a client refuses its own calls, with K = 2 (Site Reliability Engineering, chapter 21)",
-    "Gradient2": "a limit of calls at once that follows the gradient of the latency (Netflix concurrency-limits)",
-    "failsafe-go": "its adaptive limiter: thresholds of TCP Vegas, and correlations of latency and throughput",
-}
 QUICK = "**This was a quick run**, only to check that everything works. Its numbers are rough."
 
 
@@ -68,9 +54,6 @@ def _lines(report: Report, stem: str) -> Iterator[str]:
     yield HEAD.rstrip()
     if report.is_quick:
         yield from ("", QUICK)
-    yield OTHERS
-    rows = [["name", "algorithm"], *([*each] for each in ALGORITHMS.items())]
-    yield from (line.replace("---:", "---") for line in table(rows))
     for section in _shown(report):
         experiment = EXPERIMENTS[section.name]
         yield from ("", f"## {experiment.title}", "", f"{experiment.setting}.", "")

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
-from math import inf
 from random import uniform
-from typing import Any
 
 import trio
 
 __all__ = [
-    "FixedWindowService",
-    "KneeService",
     "LimitedService",
     "RateCappedService",
-    "SlidingWindowService",
     "StatusError",
 ]
 
@@ -105,77 +99,3 @@ class RateCappedService(LimitedService):
             return False
         self._tokens -= 1
         return True
-
-
-class FixedWindowService(LimitedService):
-    """Admits `limit` calls in each window of the clock, the first of which began `phase` seconds before the start.
-
-    The other options are those of `LimitedService`.
-    """
-
-    def __init__(self, limit: int, window: float = 1.0, *, phase: float = 0.0, **options: Any) -> None:
-        super().__init__(**options)
-        self._limit = limit
-        self._window = window
-        self._phase = phase
-        self._number, self._calls = -1, 0
-
-    def admits(self, now: float) -> bool:
-        """Whether the window has calls left."""
-        number = int((now + self._phase) / self._window)
-        if number != self._number:
-            self._number, self._calls = number, 0
-        self._calls += 1
-        return self._calls <= self._limit
-
-
-class SlidingWindowService(LimitedService):
-    """Admits `limit` calls in any span of a window. The other options are those of `LimitedService`."""
-
-    def __init__(self, limit: int, window: float = 1.0, **options: Any) -> None:
-        super().__init__(**options)
-        self._limit = limit
-        self._window = window
-
-    def admits(self, now: float) -> bool:
-        """Whether the call is beyond the window of the one that was admitted `limit` calls ago."""
-        latest = self.admitted[-self._limit :]
-        return len(latest) < self._limit or latest[0] <= now - self._window + ROUNDING
-
-
-class KneeService:
-    """Has `servers` that take `seconds` for a call each, and answers 503 if more than `queue` calls wait.
-
-    Attributes:
-        latency: Seconds on the way, which take no server.
-        answered, refused: The number of calls.
-        running: Calls in the service now, waiting or served.
-    """
-
-    def __init__(self, servers: int, seconds: float, queue: float = inf, latency: float = 0.0) -> None:
-        self.seconds = seconds
-        self.latency = latency
-        self.answered: list[float] = []
-        self.refused = 0
-        self.running = 0
-        self.peak = 0
-        self._servers = servers
-        self._queue = queue
-        self._free_at: deque[float] = deque([0.0] * servers)
-
-    async def __call__(self, value: object) -> object:
-        """Answer a call."""
-        if self.running >= self._servers + self._queue:
-            self.refused += 1
-            await trio.sleep(self.latency + 0.001)
-            raise StatusError(503)
-        self.running += 1
-        self.peak = max(self.peak, self.running)
-        try:
-            start = max(trio.current_time(), self._free_at.popleft())
-            self._free_at.append(start + self.seconds)
-            await trio.sleep_until(start + self.seconds + self.latency)
-        finally:
-            self.running -= 1
-        self.answered.append(trio.current_time())
-        return value

@@ -2,7 +2,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import unordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, PerKey
+from trio_asyncio_io.gates import Auto, PerKey
 
 
 async def post(event):
@@ -13,7 +13,7 @@ async def post(event):
 
 async def main():
     events = [("a", 3), ("a", 1), ("a", 1), ("b", 2.5)]
-    two_per_tenant = PerKey(AdaptiveCapacity(2, 2), key=lambda event: event[0])
+    two_per_tenant = PerKey(Auto(most=2), key=lambda event: event[0])
     async with unordered_wait(
         events, post, timeout=9.0, gate=two_per_tenant
     ) as results:

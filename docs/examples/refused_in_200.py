@@ -5,12 +5,11 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import ExponentialBackoff, ordered_wait, transient
-from trio_asyncio_io.gates import AdaptiveRate
 from udfs.http import client
 
 
 class RefusedError(Exception):
-    status_code = 429  # so that `transient` and the gates take it for a refusal
+    status_code = 429  # so that `transient` and gates take it for a refusal
 
 
 async def geocode(http, place):
@@ -33,7 +32,7 @@ async def main():
             partial(geocode, http),
             timeout=60.0,
             retry=ExponentialBackoff(3, initial=1.0, maximum=30.0, retry_on=transient),
-            gate=AdaptiveRate(),
+            capacity="auto",
         ) as results,
     ):
         print([result async for result in results])

@@ -65,11 +65,11 @@ def test_tables_and_lines_that_are_not_measured_any_more_are_kept() -> None:
     ours, gone, flink = Line("ordered", {}), Line("an old contender", {}), Line("Flink, in Java, ordered", {})
     engines = Section("Engines", "", {}, [Line("PyFlink", {})], "engines", "engines")
     points = [(0.0, 1.0)]
-    old = Section("", "", {}, [ours, gone, flink], "far", "latency", {"ordered": points, "AIMD": points})
+    old = Section("", "", {}, [ours, gone, flink], "far", "latency", {"ordered": points, "Daft": points})
     report = Report(False, [engines, old])
     for _ in range(2):
         report.put("latency", [Section("", "", {}, [ours], "far", series={"ordered": []})], {})
     assert report.sections[0] == engines
     assert report.sections[1].lines == [ours, flink]
-    assert report.sections[1].series == {"ordered": [], "AIMD": points}
+    assert report.sections[1].series == {"ordered": [], "Daft": points}
     assert len(report.sections) == 2

@@ -14,7 +14,7 @@ from benchmarks.resilience._experiments import EXPERIMENTS
 from benchmarks.resilience._page import text_of
 from benchmarks.resilience._run import simulate
 from benchmarks.resilience._services import RateCappedService
-from trio_asyncio_io.gates import AdaptiveRate
+from trio_asyncio_io.gates import Auto
 
 PAGES = Path(__file__).parents[2] / "docs" / "design"
 RECORDED = Report.read(PAGES / "resilience.json")
@@ -84,7 +84,7 @@ def missed(experiment: Experiment, section: Section) -> list[tuple[str, float | 
 def test_two_runs_with_retries_have_equal_numbers() -> None:
     def run() -> tuple[list[float], list[float]]:
         service = RateCappedService(50)
-        simulate(2.0, service, [AdaptiveRate(), None], capacity=20)
+        simulate(2.0, service, [Auto(most=20), None], capacity=20)
         return service.admitted, service.refused
 
     assert run() == run()

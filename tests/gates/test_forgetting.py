@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, Gate, Outcome, RateLimit
+from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, RateLimit
 
 OVERLOAD = Outcome("overload", error=ConnectionError())
 
 
-@pytest.mark.parametrize(
-    "gate", [RateLimit(1.0), AdaptiveRate(), CircuitBreaker()], ids=lambda gate: type(gate).__name__
-)
+@pytest.mark.parametrize("gate", [RateLimit(1.0), Auto(), CircuitBreaker()], ids=lambda gate: type(gate).__name__)
 def test_a_new_gate_may_be_forgotten(gate: Gate) -> None:
     assert gate.may_forget(1_000.0)
 
@@ -23,17 +21,11 @@ def test_a_rate_limit_may_be_forgotten_when_its_bucket_is_full() -> None:
     assert (gate.may_forget(1_019.9), gate.may_forget(1_020.0)) == (False, True)
 
 
-def test_an_adaptive_rate_may_be_forgotten_ten_minutes_after_its_pause() -> None:
-    gate = AdaptiveRate()
-    gate.ended(1_000.0, 0.1, Outcome("throttled", retry_after=30.0), 1.0)
-    assert (gate.may_forget(1_629.0), gate.may_forget(1_634.0)) == (False, True)
-
-
-def test_an_adaptive_capacity_may_be_forgotten_ten_minutes_after_its_last_call() -> None:
-    gate = AdaptiveCapacity()
+def test_what_a_capacity_has_found_may_be_forgotten_ten_minutes_after_its_last_start() -> None:
+    gate = Auto()
     gate.started(1_000.0, 1.0)
     gate.ended(1_001.0, 1.0, Outcome("ok"), 1.0)
-    assert (gate.may_forget(1_600.0), gate.may_forget(1_601.0)) == (False, True)
+    assert (gate.may_forget(1_599.9), gate.may_forget(1_600.0)) == (False, True)
 
 
 def test_a_closed_circuit_may_be_forgotten_after_its_window() -> None:

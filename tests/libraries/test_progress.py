@@ -15,6 +15,7 @@ from rich.console import Console
 from trio.testing import MockClock
 
 from tests.interrupting import LineCounter, default_sigint
+from tests.plain_gates import AtMost
 from trio_asyncio_io import (
     AsyncWaitOperator,
     FixedDelay,
@@ -25,7 +26,7 @@ from trio_asyncio_io import (
     Watermark,
     ordered_wait,
 )
-from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
+from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.progress import progress, summary
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 
@@ -86,11 +87,11 @@ async def test_a_terminal_shows_one_line_with_the_current_numbers(autojump_clock
 
 async def test_the_line_has_the_waits_for_gates(autojump_clock: MockClock) -> None:
     console = terminal()
-    gate = [RateLimit(4.0), AdaptiveCapacity(1, 1)]
+    gate = [RateLimit(4.0), AtMost(1)]
     await shown(console, ordered_wait(range(3), Scripted(default=Step(0.375)), timeout=5.0, gate=gate))
     assert frames(console)[-2:] == [
-        "2 outputs  2/s  0:01  1 running  1 buffered  gated 1.12 s (AdaptiveCapacity)",
-        "3 outputs in 1.12 s (2.67/s), 0 retried, 0 failed, 0 timed out, gated 1.12 s (AdaptiveCapacity)",
+        "2 outputs  2/s  0:01  1 running  1 buffered  gated 1.12 s (AtMost)",
+        "3 outputs in 1.12 s (2.67/s), 0 retried, 0 failed, 0 timed out, gated 1.12 s (AtMost)",
     ]
 
 

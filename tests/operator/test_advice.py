@@ -26,7 +26,7 @@ from tests.operator.test_explain import (
     trickle_then_flood,
 )
 from trio_asyncio_io import FixedDelay, Verdict, keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, PerKey, RateLimit
+from trio_asyncio_io.gates import Auto, CircuitBreaker, PerKey, RateLimit
 from trio_asyncio_io.policies import cached
 
 
@@ -106,7 +106,7 @@ PLANTS = {
     "a rate limit of each key": Plant(
         "gate", lambda: flood(200), gates=lambda: [PerKey(RateLimit(1.0), key=lambda value: value % 2)]
     ),
-    "an adaptive capacity that may not rise": Plant("gate", lambda: flood(200), gates=lambda: [AdaptiveCapacity(2, 2)]),
+    "a capacity that the service does not raise": Plant("gate", lambda: flood(200), gates=lambda: [Auto(most=2)]),
     "calls that time out": Plant(
         "timeouts", lambda: flood(200), lambda: never_ends, options={"timeout": 5.0, "on_error": replaced}
     ),

@@ -19,7 +19,7 @@ from trio_asyncio_io import (
     RetryBudget,
     ordered_wait,
 )
-from trio_asyncio_io.gates import AdaptiveRate, Auto
+from trio_asyncio_io.gates import Auto
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
@@ -131,15 +131,14 @@ async def test_a_retry_after_beyond_the_deadline_times_out_at_once(async_wait: A
     assert trio.current_time() == 1.0
 
 
-@pytest.mark.parametrize("make", [AdaptiveRate, lambda: Auto(2, 3)], ids=["AdaptiveRate", "Auto"])
 async def test_a_gate_gives_up_although_each_record_has_a_retry_after_of_days(
-    async_wait: Any, autojump_clock: MockClock, make: Any
+    async_wait: Any, autojump_clock: MockClock
 ) -> None:
     """Without a deadline, all records would wait for days, and none of them for the gate."""
     function = Scripted(default=Step(1.0, error=BusyError(86_400.0)))
     retry = FixedDelay(1000, 1.0)
     with pytest.raises(BusyError) as caught:
-        await outputs(async_wait(range(1000), function, timeout=math.inf, capacity=3, gate=make(), retry=retry))
+        await outputs(async_wait(range(1000), function, timeout=math.inf, capacity=3, gate=Auto(2, 3), retry=retry))
     assert "(give_up), so the operator stops" in str(caught.value.__notes__)
     assert trio.current_time() < 86_400.0
 

@@ -10,8 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import AtMost
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer, RetryStrategy
-from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, settle
+from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome, PerKey, RateLimit, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
@@ -89,7 +90,7 @@ async def test_a_broken_gate_stops_the_operator_with_its_own_exception(
 ) -> None:
     kind = BROKEN[place]
     gate = PerKey(RateLimit(1.0), key=raises) if kind is None else kind()
-    limit = AdaptiveCapacity(2, 2)
+    limit = AtMost(2)
     recorder: Recorder[Any, Any] = Recorder(settled)
     with nothing_left():
         operator = AsyncWaitOperator(
@@ -111,7 +112,7 @@ async def test_a_broken_gate_stops_the_operator_with_its_own_exception(
     numbers = operator.statistics()
     assert (numbers.running, recorder.running, numbers.failed, numbers.skipped) == (0, 0, 0, 0)
     assert recorder.peak_running <= 2
-    assert limit._running == 0
+    assert limit.running == 0
     assert len(operator.snapshot().elements) == 9 - numbers.emitted
 
 
@@ -146,7 +147,7 @@ async def test_a_classifier_that_raises_fails_each_record_of_a_group(retry: Any,
             raise OSError
         return values
 
-    limit = AdaptiveCapacity(2, 2)
+    limit = AtMost(2)
     gate = [CircuitBreaker(classify=raises), limit]
     async with AsyncWaitOperator(
         fails, source=range(6), timeout=9.0, capacity=3, gate=gate, on_error="dead_letter", retry=retry, group=2
@@ -154,12 +155,12 @@ async def test_a_classifier_that_raises_fails_each_record_of_a_group(retry: Any,
         assert [result async for result in operator.output] == [2, 3, 4, 5]
         errors = [each.error async for each in operator.output.dead_letters]
     assert [type(error) for error in errors] == [BugError] * 2
-    assert operator.statistics().running == limit._running == 0
+    assert operator.statistics().running == limit.running == 0
 
 
 @pytest.mark.parametrize("retry", [None, FixedDelay(2, 0.5, retry_on=OSError)], ids=["one attempt", "with retries"])
 async def test_a_classifier_that_raises_fails_the_element(retry: Any, autojump_clock: MockClock) -> None:
-    limit = AdaptiveCapacity(2, 2)
+    limit = AtMost(2)
     gate = [CircuitBreaker(classify=raises), limit]
     script = Scripted({1: Step(1.0, error=OSError), 2: Step(1.0, error=OSError)}, default=Step(1.0))
     async with AsyncWaitOperator(
@@ -169,7 +170,7 @@ async def test_a_classifier_that_raises_fails_the_element(retry: Any, autojump_c
         errors = [each.error async for each in operator.output.dead_letters]
     assert [type(error) for error in errors] == [BugError] * 2
     assert all(isinstance(error.__context__, OSError) for error in errors)
-    assert operator.statistics().running == limit._running == 0
+    assert operator.statistics().running == limit.running == 0
 
 
 async def test_errors_of_several_calls_in_one_pass_are_no_group(raised_by: Any, autojump_clock: MockClock) -> None:
@@ -292,7 +293,7 @@ async def test_a_handler_that_raises_is_the_exception_of_the_operator(
         raises()
 
     step = Step(inf) if handler == "on_timeout" else Step(1.0, error=OSError)
-    options: Any = {handler: handle, "gate": AdaptiveCapacity(2, 2)}
+    options: Any = {handler: handle, "gate": AtMost(2)}
     function = of_groups(Scripted(default=step), group)
     operator = AsyncWaitOperator(function, source=range(5), timeout=3.0, group=group, **options)
     error = await raised_by(operator, wait_for_ever)
@@ -326,7 +327,7 @@ async def test_a_gate_may_be_a_dataclass(autojump_clock: MockClock) -> None:
 
 async def test_a_gate_of_which_another_operator_has_a_call_may_hold_calls_back(autojump_clock: MockClock) -> None:
     """Its delay is inf, and the end of the other operator's call changes it."""
-    gate = AdaptiveCapacity(1, 1)
+    gate = AtMost(1)
     ends: list[float] = []
 
     async def run(value: str) -> None:
@@ -347,7 +348,7 @@ async def test_a_gate_that_opens_while_a_handler_runs_lets_the_next_call_start(a
         return value
 
     async with AsyncWaitOperator(
-        recorder, source=range(2), timeout=9.0, capacity=2, gate=AdaptiveCapacity(1, 1), on_error=handle
+        recorder, source=range(2), timeout=9.0, capacity=2, gate=AtMost(1), on_error=handle
     ) as operator:
         assert [result async for result in operator.output] == [0, 1]
     assert [call.started for call in recorder.calls] == [0.0, 1.0]

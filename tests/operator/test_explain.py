@@ -12,8 +12,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import AtMost
 from trio_asyncio_io import FixedDelay, StreamRecord, Verdict, Watermark, keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
+from trio_asyncio_io.gates import RateLimit
 
 
 async def flood(count: int) -> AsyncIterator[int]:
@@ -392,7 +393,7 @@ async def test_one_call_at_a_time_that_awaits_does_not_block(
     situation: Situation, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     if situation.wait is keyed_wait:
-        situation = replace(situation, options=situation.options | {"gate": AdaptiveCapacity(1, 2)})
+        situation = replace(situation, options=situation.options | {"gate": AtMost(1)})
     verdict = await explained(situation)
     assert verdict.limit == situation.limit, str(verdict)
     assert caplog.messages == []

@@ -12,8 +12,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import Throttle
 from trio_asyncio_io import ordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, AdaptiveRate, CircuitBreaker, Gate, RateLimit, settle
+from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, RateLimit, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 
@@ -41,7 +42,7 @@ async def test_gates_of_one_name_are_one_gate(autojump_clock: MockClock) -> None
 
 async def test_gates_of_different_names_or_classes_are_different(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
-    gates = [RateLimit(1.0, name="api"), AdaptiveCapacity(9, 9, name="api")]
+    gates = [RateLimit(1.0, name="api"), Auto(most=9, name="api")]
     await both(
         partial(operate, "ab", recorder, gates), partial(operate, "ab", recorder, RateLimit(1.0, name="other api"))
     )
@@ -56,9 +57,8 @@ async def test_what_a_named_gate_has_learnt_outlives_the_operator(autojump_clock
 
 
 async def test_a_gate_that_becomes_busy_holds_back_the_calls_of_all_operators_with_its_name(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock,
 ) -> None:
-    monkeypatch.setattr("trio_asyncio_io.gates._adaptive_rate.random", lambda: 0.0)
     recorder = Recorder(Scripted(default=Step(2.0)))
 
     async def throttled(value: str) -> None:
@@ -66,8 +66,8 @@ async def test_a_gate_that_becomes_busy_holds_back_the_calls_of_all_operators_wi
         raise ThrottledError
 
     await both(
-        partial(operate, "x", throttled, AdaptiveRate(name="api"), on_error="skip"),
-        partial(operate, "ab", recorder, AdaptiveRate(name="api"), capacity=1),
+        partial(operate, "x", throttled, Throttle(name="api"), on_error="skip"),
+        partial(operate, "ab", recorder, Throttle(name="api"), capacity=1),
     )
     assert [call.started for call in recorder.calls] == [0.0, 1.0 + 20.0]
 
@@ -97,9 +97,9 @@ async def test_each_operator_classifies_by_its_own_gate(autojump_clock: MockCloc
     async def fail(value: str) -> None:
         raise ThrottledError
 
-    mine = AdaptiveRate(name="api", classify=lambda error: "error")
+    mine = Throttle(name="api", classify=lambda error: "error")
     await operate("a", fail, mine, on_error="skip")
-    await operate("a", recorder, AdaptiveRate(name="api"))
+    await operate("a", recorder, Throttle(name="api"))
     assert [call.started for call in recorder.calls] == [0.0]
 
 
@@ -174,8 +174,7 @@ def test_a_gate_is_freed_with_the_operators_and_the_run_that_used_it(name: str |
     "gate",
     [
         RateLimit(2, burst=3, name="n"),
-        AdaptiveRate(3, cut=0.5, growth=1.0, max_pause=7.0, name="n"),
-        AdaptiveCapacity(3, 30, name="n"),
+        Auto(3, 30, name="n"),
         CircuitBreaker(
             "fail", share=0.3, calls=5, window=4.0, open_for=3.0, max_open=9.0, trickle=2, give_up=8, name="n"
         ),
@@ -187,7 +186,7 @@ def test_a_gate_pickles_with_its_name_and_configuration(gate: Gate) -> None:
     assert (copy.name, copy.configuration(), repr(copy)) == ("n", gate.configuration(), repr(gate))
 
 
-@pytest.mark.parametrize("kind", [partial(RateLimit, 1), AdaptiveRate, AdaptiveCapacity, CircuitBreaker])
+@pytest.mark.parametrize("kind", [partial(RateLimit, 1), Auto, CircuitBreaker])
 @pytest.mark.parametrize(
     ("name", "message"), [("", "name must not be empty, got ''"), (7, "name must be a string, got 7")]
 )
@@ -198,4 +197,4 @@ def test_a_name_is_text(kind: Any, name: Any, message: str) -> None:
 
 def test_the_representation_shows_what_is_compared() -> None:
     assert repr(RateLimit(2, weight=len)) == "RateLimit(rate=2.0, burst=1.0)"
-    assert repr(AdaptiveCapacity(name="api")) == "AdaptiveCapacity(start=8, maximum=100, name='api')"
+    assert repr(Auto(name="api")) == "Auto(start=None, most=800, give_up=300.0, name='api')"

@@ -23,17 +23,7 @@ from trio_asyncio_io import (
     transient,
     unordered_wait,
 )
-from trio_asyncio_io.gates import (
-    AdaptiveCapacity,
-    AdaptiveRate,
-    CircuitBreaker,
-    Gate,
-    Outcome,
-    PerKey,
-    RateLimit,
-    RefusedError,
-    settle,
-)
+from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
 from trio_asyncio_io.policies import gated
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
@@ -293,19 +283,6 @@ async def test_an_idle_gate_gets_the_same_reports_beside_a_busy_one(
     assert await reports(other()) == alone
 
 
-@pytest.mark.parametrize("other", [Always, lambda: RateLimit(1e6), lambda: AdaptiveCapacity(100)])
-async def test_the_first_429_sets_the_same_rate_beside_another_gate(
-    other: Callable[[], Gate], autojump_clock: MockClock
-) -> None:
-    async def rate(*others: Gate) -> float:
-        gate, began = AdaptiveRate(20), trio.current_time()
-        script = Scripted({9: Step(0.1, error=BusyError(None))}, default=Step(0.1))
-        await results_of(ordered_wait(range(10), script, timeout=5.0, gate=[gate, *others], on_error="skip"))
-        return gate.rate(trio.current_time() - began)
-
-    assert await rate(other()) == pytest.approx(await rate()) == pytest.approx(20.0)
-
-
 async def test_a_weight_is_not_corrected_in_a_gate_that_was_idle_at_the_start(autojump_clock: MockClock) -> None:
     class Corrected(AlwaysIdle):
         def correct(self, weight: float, actual: float) -> None:
@@ -556,9 +533,9 @@ def host(row: int) -> int:
 @pytest.mark.parametrize(
     "gate",
     [
-        AdaptiveRate,
-        lambda: [RateLimit(1e6), AdaptiveRate()],
-        lambda: PerKey(AdaptiveRate(), key=host),
+        lambda: Auto(most=100),
+        lambda: [RateLimit(1e6), Auto(most=100)],
+        lambda: PerKey(Auto(most=100), key=host),
     ],
     ids=["for all", "in a list", "per key"],
 )
@@ -579,7 +556,7 @@ async def test_a_quota_that_is_used_up_ends_a_run_of_many_rows_soon(gate: Any, a
     assert "asks to wait 16 days" in raised.value.__notes__[-1]
 
 
-@pytest.mark.parametrize("gate", [None, AdaptiveRate()], ids=["without a gate", "with one"])
+@pytest.mark.parametrize("gate", [None, Auto(most=100)], ids=["without a gate", "with one"])
 async def test_a_row_whose_service_asks_to_wait_beyond_its_deadline_fails_at_once(
     gate: Any, autojump_clock: MockClock
 ) -> None:
@@ -593,8 +570,8 @@ async def test_a_row_whose_service_asks_to_wait_beyond_its_deadline_fails_at_onc
 
 @pytest.mark.parametrize(
     ("gate", "error"),
-    [(AdaptiveRate(), BusyError(DAYS)), (CircuitBreaker(calls=1), ConnectionError())],
-    ids=["rate", "breaker"],
+    [(Auto(most=1), BusyError(DAYS)), (CircuitBreaker(calls=1), ConnectionError())],
+    ids=["auto", "breaker"],
 )
 def test_a_gate_that_has_given_up_makes_calls_in_the_next_run(gate: Gate, error: Exception) -> None:
     """Its clock stands still between two runs."""

@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.observing import StepRecorder
+from tests.plain_gates import AtMost
 from trio_asyncio_io import (
     AsyncFunction,
     AsyncWaitOperator,
@@ -25,7 +26,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import Gate, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder
 
@@ -579,7 +580,7 @@ async def test_records_of_a_key_share_a_call_however_many_other_keys_have_come(a
 
 async def test_a_group_starts_when_another_operator_frees_its_key(autojump_clock: MockClock) -> None:
     """The keys become free one after another, while the workers that the first ones have woken start."""
-    gate = PerKey(AdaptiveCapacity(1, 1), key=abs)
+    gate = PerKey(AtMost(1), key=abs)
 
     async def ends_in_turn(value: int) -> None:
         await trio.sleep(1.0)

@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.observing import StepRecorder
+from tests.plain_gates import Throttle
 from trio_asyncio_io import (
     AsyncWaitOperator,
     FixedDelay,
@@ -19,17 +20,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import (
-    AdaptiveCapacity,
-    AdaptiveRate,
-    CircuitBreaker,
-    Gate,
-    Outcome,
-    PerKey,
-    RateLimit,
-    RefusedError,
-    settle,
-)
+from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
@@ -45,13 +36,8 @@ def outcome(error: Exception) -> Outcome:
     return Outcome("throttled", error.pause, error) if isinstance(error, ThrottledError) else Outcome("error")
 
 
-def adaptive(start: float = 10.0, *, name: str | None = None) -> AdaptiveRate:
-    return AdaptiveRate(start, classify=outcome, name=name)
-
-
-@pytest.fixture(autouse=True)
-def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_asyncio_io.gates._adaptive_rate.random", lambda: 0.0)
+def throttle(apart: float = 0.05, *, name: str | None = None) -> Throttle:
+    return Throttle(apart, classify=outcome, name=name)
 
 
 def first_letter(value: str) -> str:
@@ -100,7 +86,7 @@ async def test_a_retry_of_a_key_that_is_held_back_gives_its_slot_back(autojump_c
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
     values = ["a1", "a2", "b1", "b2"]
     results = await results_of(
-        unordered_wait(values, recorder, timeout=5.0, capacity=1, retry=retry, gate=per_letter(adaptive()))
+        unordered_wait(values, recorder, timeout=5.0, capacity=1, retry=retry, gate=per_letter(throttle()))
     )
     assert results == ["b1", "b2", "a1", "a2"]
     assert starts_of(recorder) == {"a1": [0.0, 50.0], "b1": [0.0], "b2": [1.0], "a2": [pytest.approx(50.05)]}
@@ -110,7 +96,7 @@ async def test_the_output_order_is_kept(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a1": throttled(50.0)}))
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
     values = ["a1", "b1", "a2", "b2"]
-    gate = per_letter(adaptive())
+    gate = per_letter(throttle())
     assert await results_of(ordered_wait(values, recorder, timeout=5.0, retry=retry, gate=gate)) == values
 
 
@@ -118,7 +104,7 @@ async def test_a_call_asks_again_when_it_has_a_slot(autojump_clock: MockClock) -
     """a2 is called at 1.0 and waits for the slot of b1. When it has it, a1 has closed the gate until 54.0."""
     script = Scripted({"a1": Step(4.0, error=ThrottledError(50.0)), "b1": Step(4.0)}, default=Step(1.0))
     recorder = Recorder(script)
-    gate = per_letter(RateLimit(1.0), adaptive())
+    gate = per_letter(RateLimit(1.0), throttle())
     values = ["a1", "b1", "a2", "c1"]
     await results_of(unordered_wait(values, recorder, timeout=9.0, capacity=2, gate=gate, on_error="skip"))
     assert starts_of(recorder) == {"a1": [0.0], "b1": [0.0], "a2": [54.0], "c1": [4.0]}
@@ -134,7 +120,7 @@ async def test_calls_of_one_key_start_in_their_order_and_retries_first(autojump_
 
 async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
-    gate = [RateLimit(1.0), per_letter(RateLimit(0.5), AdaptiveCapacity(5, 5))]
+    gate = [RateLimit(1.0), per_letter(RateLimit(0.5), Auto(most=5))]
     await results_of(unordered_wait(["a1", "a2", "b1", "b2"], recorder, timeout=1.0, gate=gate))
     assert starts_of(recorder) == {"a1": [0.0], "b1": [1.0], "a2": [2.0], "b2": [3.0]}
 
@@ -144,7 +130,7 @@ async def test_a_key_that_closes_while_its_call_waits_for_a_common_gate_blocks_n
 ) -> None:
     """a2 is the first at the common gate when a1 fails."""
     recorder = Recorder(Scripted({"a1": Step(1.0, error=ThrottledError(50.0))}))
-    gate = [RateLimit(0.5), per_letter(adaptive())]
+    gate = [RateLimit(0.5), per_letter(throttle())]
     await results_of(unordered_wait(["a1", "a2", "b1"], recorder, timeout=2.0, gate=gate, on_error="skip", capacity=2))
     assert starts_of(recorder) == {"a1": [0.0], "b1": [2.0], "a2": [51.0]}
 
@@ -257,7 +243,7 @@ async def test_calls_that_wait_at_the_end_stay_in_the_snapshot(nothing_left: Any
             capacity=1,
             timeout=9.0,
             retry=retry,
-            gate=per_letter(adaptive()),
+            gate=per_letter(throttle()),
         ) as operator:
             assert await operator.output.receive() == "b1"
             await trio.sleep(20.0)
@@ -274,7 +260,7 @@ async def test_the_waits_count_as_gate_wait_and_neither_as_latency_nor_as_slot_w
     script = Scripted({"a1": throttled(50.0), "b1": Step(52.0)}, default=Step(1.0))
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
     async with unordered_wait(
-        ["a1", "b1"], script, timeout=60.0, capacity=1, retry=retry, gate=per_letter(adaptive())
+        ["a1", "b1"], script, timeout=60.0, capacity=1, retry=retry, gate=per_letter(throttle())
     ) as results:
         assert [result async for result in results] == ["b1", "a1"]
     numbers = results.statistics()
@@ -286,7 +272,7 @@ async def test_the_waits_count_as_gate_wait_and_neither_as_latency_nor_as_slot_w
 async def test_the_wait_moves_the_deadline_of_a_retry(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a1": [*throttled(50.0)[:1], Step(0.9)], "b1": Step(55.0)}))
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
-    gate = per_letter(adaptive())
+    gate = per_letter(throttle())
     values = ["a1", "b1"]
     results = unordered_wait(values, recorder, timeout=60.0, capacity=1, retry=retry, gate=gate)
     assert await results_of(results) == ["b1", "a1"]
@@ -324,7 +310,7 @@ async def test_an_idle_gate_takes_part_from_the_first_failure_of_its_key(autojum
 
 
 async def test_what_was_learnt_lasts_for_the_next_operator(autojump_clock: MockClock) -> None:
-    gate = per_letter(adaptive())
+    gate = per_letter(throttle())
     await results_of(ordered_wait(["a1"], Scripted({"a1": throttled(50.0)}), timeout=1.0, gate=gate, on_error="skip"))
     recorder = Recorder(Scripted())
     await results_of(unordered_wait(["a2", "b1"], recorder, timeout=1.0, gate=gate))
@@ -333,8 +319,8 @@ async def test_what_was_learnt_lasts_for_the_next_operator(autojump_clock: MockC
 
 @pytest.mark.parametrize("name", [None, "api"], ids=["one object", "one name"])
 async def test_operators_share_the_gates_of_a_key(name: str | None, autojump_clock: MockClock) -> None:
-    mine = per_letter(adaptive(name=name))
-    other = mine if name is None else per_letter(adaptive(name=name))
+    mine = per_letter(throttle(name=name))
+    other = mine if name is None else per_letter(throttle(name=name))
     recorder = Recorder(Scripted({"a1": [Step(1.0, error=ThrottledError(50.0))]}, default=Step(2.0)))
 
     async def run(values: list[str], gate: PerKey) -> None:
@@ -353,7 +339,7 @@ async def test_a_name_in_use_with_another_configuration_is_refused() -> None:
 
 
 async def test_a_key_is_forgotten_when_its_gates_have_learnt_nothing(autojump_clock: MockClock) -> None:
-    gate = PerKey([adaptive(), RateLimit(10.0)], key=lambda value: value)
+    gate = PerKey([throttle(), RateLimit(10.0)], key=lambda value: value)
     copies = gate.copies[0]
     script = Scripted({0: Step(0.0, error=ThrottledError(5.0))}, default=Step(0.0))
 
@@ -417,8 +403,8 @@ async def test_the_least_recently_used_of_too_many_keys_are_forgotten(
 
 @pytest.mark.thorough
 async def test_the_gates_of_a_hundred_thousand_keys_stay_bounded(autojump_clock: MockClock) -> None:
-    """An `AdaptiveCapacity` is kept for ten minutes after its last call."""
-    gate = PerKey(AdaptiveCapacity(), key=lambda value: value)
+    """An `Auto` is kept for ten minutes after its last call."""
+    gate = PerKey(Auto(most=100), key=lambda value: value)
     copies = gate.copies[0]
     peak = 0
     async with unordered_wait(range(100_000), Scripted(), timeout=1.0, gate=gate) as results:
@@ -429,7 +415,7 @@ async def test_the_gates_of_a_hundred_thousand_keys_stay_bounded(autojump_clock:
 
 
 async def test_a_pickled_copy_has_learnt_nothing(autojump_clock: MockClock) -> None:
-    gate = per_letter(adaptive(5.0), CircuitBreaker())
+    gate = per_letter(throttle(0.2), CircuitBreaker())
     await results_of(ordered_wait(["a1"], Scripted({"a1": throttled(50.0)}), timeout=1.0, gate=gate, on_error="skip"))
     copy = pickle.loads(pickle.dumps(gate))
     recorder = Recorder(Scripted())
@@ -473,7 +459,7 @@ async def test_the_hooks_say_which_records_wait(autojump_clock: MockClock) -> No
     observer = Recorder()
     script = Scripted({"a1": throttled(50.0)}, default=Step(1.0))
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
-    gate = per_letter(adaptive(1000.0))
+    gate = per_letter(throttle(0.001))
     await results_of(
         unordered_wait(["a1", "a2", "b1"], script, timeout=9.0, capacity=1, retry=retry, gate=gate, observer=observer)
     )
@@ -501,6 +487,6 @@ def test_the_key_is_callable() -> None:
 
 
 def test_an_operator_has_one_per_key_at_most() -> None:
-    gate = [PerKey(RateLimit(1.0), key=len), PerKey(AdaptiveRate(), key=len)]
+    gate = [PerKey(RateLimit(1.0), key=len), PerKey(RateLimit(2.0), key=len)]
     with pytest.raises(ValueError, match=r"^gate must have at most one PerKey, got "):
         ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)

@@ -15,7 +15,7 @@ import trio
 
 from tests.support import outputs, stable_id
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, NotAsyncError, keyed_wait, ordered_wait
-from trio_asyncio_io.gates import AdaptiveRate, PerKey, RateLimit
+from trio_asyncio_io.gates import Auto, PerKey, RateLimit
 from trio_asyncio_io.policies import cached
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -167,7 +167,7 @@ async def is_busy(_: Any) -> bool:
         lambda: FixedDelay(1, 1.0, retry_on_result=is_busy),  # type: ignore[arg-type]
         lambda: FixedDelay(1, 1.0, retry_after=is_busy),
         lambda: RateLimit(1.0, weight=is_busy),  # type: ignore[arg-type]
-        lambda: AdaptiveRate(classify=is_busy),  # type: ignore[arg-type]
+        lambda: Auto(classify=is_busy),  # type: ignore[arg-type]
         lambda: PerKey(RateLimit(1.0), key=is_busy),
         lambda: keyed_wait([1], sleeps, timeout=5.0, key=is_busy),
         lambda: cached(sleeps, key=is_busy),

@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import AtMost
 from tests.support import outputs
 from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, FixedDelay
-from trio_asyncio_io.gates import AdaptiveCapacity
 
 CLEANUP = ConnectionResetError("while closing")
 
@@ -52,7 +52,7 @@ def group(request: pytest.FixtureRequest) -> Any:
 async def test_an_error_at_a_deadline_is_a_timeout_of_its_record(
     async_wait: Any, group: Any, autojump_clock: MockClock
 ) -> None:
-    gate = AdaptiveCapacity(1, 4)
+    gate = AtMost(1)
     options = {"capacity": 4, "on_error": "dead_letter", "group": group, "gate": gate, "timeout": 2.0}
     async with async_wait("abxcd", function_of(group), retry=FixedDelay(3, 0.1), **options) as results:
         assert sorted([result async for result in results]) == ["a", "b", "c", "d"]
@@ -104,7 +104,7 @@ async def test_an_error_while_the_operator_stops_is_a_failure_of_its_record(
     async def leave(results: Any) -> None:
         await trio.sleep(1.0)
 
-    gate = AdaptiveCapacity(1, 4)
+    gate = AtMost(1)
     options = {"timeout": 5.0, "capacity": 4, "group": group, "gate": gate}
     with nothing_left():
         assert await raised_by(async_wait("x", function_of(group), on_error="skip", **options), leave) is None

@@ -15,9 +15,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from tests.plain_gates import AtMost
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import (
-    AdaptiveCapacity,
     Budget,
     CircuitBreaker,
     Gate,
@@ -283,7 +283,7 @@ async def test_the_waits_are_added_up(autojump_clock: MockClock) -> None:
 
 async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(3.0)))
-    function = gated(recorder, [RateLimit(1.0), AdaptiveCapacity(2, 2)])
+    function = gated(recorder, [RateLimit(1.0), AtMost(2)])
     starts = await starts_of(function, recorder, dict.fromkeys(range(5), 0.0))
     assert [instant for _, instant in starts] == [0.0, 1.0, 3.0, 4.0, 6.0]
 
@@ -298,7 +298,7 @@ async def test_a_key_that_waits_does_not_hold_back_the_others(autojump_clock: Mo
 
 async def test_calls_pass_the_gates_of_their_key_and_those_of_all_calls(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.5)))
-    gates = [AdaptiveCapacity(2, 2), PerKey(AdaptiveCapacity(1, 1), key=lambda value: value[0])]
+    gates = [AtMost(2), PerKey(AtMost(1), key=lambda value: value[0])]
     arrivals = {"a1": 0.0, "a2": 0.25, "b1": 0.5, "c1": 0.75}
     starts = await starts_of(gated(recorder, gates), recorder, arrivals)
     assert starts == [("a1", 0.0), ("b1", 0.5), ("c1", 1.5), ("a2", 2.0)]
@@ -476,7 +476,7 @@ def test_limits_per_key_and_for_all_calls_hold_and_every_patient_call_starts(
         finally:
             running.remove(key)
 
-    gates = [AdaptiveCapacity(3, 3), PerKey(AdaptiveCapacity(2, 2), key=lambda key, number, seconds: key)]
+    gates = [AtMost(3), PerKey(AtMost(2), key=lambda key, number, seconds: key)]
     function = gated(work, gates)
 
     async def call(number: int, key: str, arrival: float, seconds: float, patience: float) -> None:

@@ -21,10 +21,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.observing import Several
+from tests.plain_gates import AtMost
 from tests.properties.runs import on_virtual_time
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer, Watermark
 from trio_asyncio_io._core.observation import Observation
-from trio_asyncio_io.gates import AdaptiveCapacity, Gate, PerKey, RateLimit
+from trio_asyncio_io.gates import Gate, PerKey, RateLimit
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 KEYS = "abc"
@@ -144,7 +145,7 @@ def test_an_observer_changes_nothing_in_front_of_gates(seed: int) -> None:
     capacity = scenario_of(seed)[2]["capacity"]
 
     def gate() -> Gate:
-        return AdaptiveCapacity(min(2, capacity), capacity)
+        return AtMost(min(2, capacity))
 
     assert seen(seed, gate=gate(), observer=Several()) == seen(seed, gate=gate())
 
@@ -203,7 +204,7 @@ def test_a_function_that_only_awaits_never_blocks(seed: int) -> None:
     values, steps, options = scenario_of(seed)
     random = Random(seed)
     group, capacity = random.choice([None, 2, 10]), options["capacity"]
-    gate = random.choice([None, AdaptiveCapacity(1, capacity), PerKey(RateLimit(0.7), key=lambda value: value[0])])
+    gate = random.choice([None, AtMost(1), PerKey(RateLimit(0.7), key=lambda value: value[0])])
     buffer = max(capacity, group or 1) + random.choice([0, 0, 3, 100])
     pause = random.choice([0.0, 0.0, 1.0])
 

@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trio_asyncio_io.gates import (
-    AdaptiveCapacity,
-    AdaptiveRate,
-    Budget,
-    CircuitBreaker,
-    Gate,
-    Outcome,
-    RateLimit,
-    RefusedError,
-)
+from trio_asyncio_io.gates import Auto, Budget, CircuitBreaker, Gate, Outcome, RateLimit, RefusedError
 
 LEAST, MOST = 5e-324, 1.7e308
 LATEST = 1e9  # seconds: an operator takes instants for equal that differ by less than rounding does here
@@ -29,17 +20,14 @@ bounded = numbers.filter(lambda seconds: seconds <= 1e300)  # some percent more 
 
 
 @st.composite
-def capacities(draw: st.DrawFn) -> AdaptiveCapacity:
+def capacities(draw: st.DrawFn) -> Auto:
     start = draw(st.integers(1, 100))
-    return AdaptiveCapacity(start, draw(st.integers(start, 10**6)))
+    return Auto(start, draw(st.integers(start, 10**6)))
 
 
 GATES: dict[str, st.SearchStrategy[Any]] = {
     "rate limit": st.builds(RateLimit, numbers, burst=numbers, weight=st.just(abs)),
-    "adaptive rate": st.builds(
-        AdaptiveRate, numbers, cut=st.floats(LEAST, 1, exclude_max=True), growth=numbers, max_pause=bounded
-    ),
-    "adaptive capacity": capacities(),
+    "auto": capacities(),
     "circuit breaker": st.builds(
         CircuitBreaker,
         share=st.floats(LEAST, 1),
@@ -132,10 +120,8 @@ class Driver:
         gate = self.gate
         self.delay(1.0)
         assert gate.may_forget(self.now) in {True, False}
-        if isinstance(gate, AdaptiveCapacity):
-            assert 1 <= gate.limit <= gate.maximum
-        if isinstance(gate, AdaptiveRate):
-            assert gate.rate(self.now) > 0.0
+        if isinstance(gate, Auto):
+            assert 1 <= gate.limit <= gate.most
         if isinstance(gate, Budget):
             assert min(gate.spent, gate.reserved, gate.left) >= 0.0
             assert bool(gate.reserved) == any(weight for _, weight in self.calls)
@@ -165,14 +151,3 @@ def test_a_gate_is_safe_for_many_calls_of_one_length(kind: str, data: st.DataObj
         driver.step("wait", seconds, 0.0, outcome)
         driver.step("end all", 0.0, 0.0, outcome)
         driver.now = min(driver.now + 0.3, LATEST)
-
-
-def test_a_capacity_in_front_of_a_cache_goes_on_after_its_first_window() -> None:
-    """A start above the knee, and then answers that take no time: the descent divides by no latency."""
-    gate = AdaptiveCapacity(3, 3)
-    driver = Driver(gate)
-    for _ in range(200):
-        driver.start(1.0)
-        driver.end(Outcome("ok"))
-        driver.now += 0.05
-        driver.check()

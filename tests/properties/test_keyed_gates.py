@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from tests.plain_gates import Throttle
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay
-from trio_asyncio_io.gates import AdaptiveRate, Gate, Outcome, PerKey, RateLimit
+from trio_asyncio_io.gates import Gate, Outcome, PerKey, RateLimit
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 ROUNDING = 1e-6
@@ -127,7 +128,7 @@ def test_calls_of_other_keys_never_wait_for_a_key_that_is_closed(
 
     def starts_of(values: list[Any]) -> dict[Any, float]:
         recorder: Recorder[Any, Any] = Recorder(Scripted(steps))
-        gate = PerKey(AdaptiveRate(classify=outcome, max_pause=CLOSED, give_up=inf), key=key_of)
+        gate = PerKey(Throttle(classify=outcome), key=key_of)
         run(values, recorder, mode="unordered", capacity=capacity, gate=gate, on_error="skip")
         return {call.value: call.started for call in recorder.calls if call.value[0] != "closed"}
 

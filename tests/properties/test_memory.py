@@ -16,9 +16,10 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.plain_gates import AtMost
 from tests.properties.runs import on_virtual_time
 from trio_asyncio_io import AsyncWaitOperator, Watermark
-from trio_asyncio_io.gates import AdaptiveCapacity, RateLimit
+from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.policies import hedged
 
 ELEMENTS = 60
@@ -63,7 +64,7 @@ OPTIONS = st.fixed_dictionaries(
         "flatten": st.booleans(),
     },
     optional={
-        "gate": st.builds(AdaptiveCapacity, st.just(1), st.just(1)) | st.builds(RateLimit, st.just(20.0)),
+        "gate": st.builds(AtMost, st.just(1)) | st.builds(RateLimit, st.just(20.0)),
     },
 )
 

@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import AtMost
 from tests.support import thorough_except
 from trio_asyncio_io import (
     AsyncWaitOperator,
@@ -22,7 +23,7 @@ from trio_asyncio_io import (
     assign_watermarks,
 )
 from trio_asyncio_io.embedding import KnowsOutputs
-from trio_asyncio_io.gates import AdaptiveCapacity, PerKey, RateLimit
+from trio_asyncio_io.gates import PerKey, RateLimit
 
 NUMBER = 12
 ODD = 3  # the element for which a callback is odd
@@ -145,7 +146,7 @@ def case(  # noqa: C901, PLR0912, PLR0915 - a table
             nursery.start_soon(child)
             await trio.sleep_forever()
 
-    gates: list[Any] = [AdaptiveCapacity(1, 4)]
+    gates: list[Any] = [AtMost(1)]
     options: dict[str, Any] = {"gate": gates, "source": range(NUMBER), "retry": FixedDelay(2, 0.5)}
     steps: dict[str, Any] = {}
     match name:

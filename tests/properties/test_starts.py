@@ -10,11 +10,12 @@ import trio
 from hypothesis import example, given
 from trio.testing import wait_all_tasks_blocked
 
+from tests.plain_gates import AtMost
 from tests.properties.runs import on_virtual_time
 from tests.properties.test_comparison import SEEDS, of_lists, scenario_of, source_of
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io._core.scheduler import Scheduler
-from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, PerKey, RateLimit
+from trio_asyncio_io.gates import CircuitBreaker, PerKey, RateLimit
 from trio_asyncio_io.testing import Scripted
 
 
@@ -22,9 +23,9 @@ def gates_of(random: Random, capacity: int) -> Any:
     """One to three gates, or none."""
     gates = [
         RateLimit(random.choice([0.7, 3.0, 50.0]), burst=random.choice([1.0, 4.0])),
-        AdaptiveCapacity(min(2, capacity), capacity),
+        AtMost(min(2, capacity)),
         CircuitBreaker(),
-        PerKey([RateLimit(0.9, name="of a key"), AdaptiveCapacity(1, capacity)], key=lambda value: value[0]),
+        PerKey([RateLimit(0.9, name="of a key"), AtMost(1)], key=lambda value: value[0]),
     ]
     return random.sample(gates, random.randint(1, 3)) if random.random() < 0.9 else None
 

@@ -19,7 +19,7 @@ from benchmarks.forecast._services import PATIENT, SERVICES, BusyError, Planted,
 from tests.rehearsal.planted import in_virtual_time, operated, sampled
 from tests.support import thorough_except
 from trio_asyncio_io import FixedDelay, ordered_wait
-from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Gate, PerKey, RateLimit, settle
+from trio_asyncio_io.gates import Auto, Budget, Gate, PerKey, RateLimit, settle
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
 from trio_asyncio_io.rehearsal._cap import FIRST_CALLS, Cap, Kind
 from trio_asyncio_io.rehearsal._forecast import _Keys
@@ -354,7 +354,7 @@ def test_no_two_runs_of_a_forecast_are_equal(sample: Sample, monkeypatch: pytest
 
 
 def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:
-    options: dict[str, Any] = {"capacity": 10, "gate": AdaptiveCapacity(2, 10), "retry": FixedDelay(2, 0.1)}
+    options: dict[str, Any] = {"capacity": 10, "gate": Auto(2, 10), "retry": FixedDelay(2, 0.1)}
     assert rehearse(sample, 100, **options).rows == rehearse(sample, 100, **options).rows
 
 
@@ -537,11 +537,9 @@ def test_without_a_capacity_shares_of_the_load_are_compared(sample: Sample) -> N
     assert [row.capacity for row in rehearse(sample, 1_000).rows] == [15, 37, 75, 150]
 
 
-def test_an_adaptive_capacity_takes_longer_to_reach_its_level() -> None:
+def test_a_capacity_that_is_found_takes_longer_than_one_that_is_given() -> None:
     taken = sampled(EVENLY, 1)
-    adaptive, fixed = (
-        rehearse(taken, 1_000, capacity=20, gate=gate).rows[0] for gate in (AdaptiveCapacity(2, 20), None)
-    )
+    adaptive, fixed = (rehearse(taken, 1_000, capacity=20, gate=gate).rows[0] for gate in (Auto(2, 20), None))
     assert adaptive.seconds > fixed.seconds
 
 

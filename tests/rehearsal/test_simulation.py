@@ -10,10 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.forecast._services import Planted
+from tests.plain_gates import AtMost
 from tests.rehearsal.planted import operated, simulated
 from trio_asyncio_io import FixedDelay, RetryBudget
 from trio_asyncio_io._core.options import Options
-from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, Gate, RateLimit, RefusedError
+from trio_asyncio_io.gates import CircuitBreaker, Gate, RateLimit, RefusedError
 from trio_asyncio_io.rehearsal import RecordedCall
 from trio_asyncio_io.rehearsal._service import Begin
 from trio_asyncio_io.rehearsal._simulation import Run, simulate
@@ -60,7 +61,7 @@ def plain_settings(draw: st.DrawFn) -> dict[str, Any]:
 def settings(draw: st.DrawFn) -> dict[str, Any]:
     """Those that need events: with retries, gates or keys."""
     options = draw(plain_settings())
-    gates = [None, RateLimit(70.0), RateLimit(300.0, burst=10.0), AdaptiveCapacity(1, options["capacity"])]
+    gates = [None, RateLimit(70.0), RateLimit(300.0, burst=10.0), AtMost(1)]
     gate = draw(st.sampled_from(gates))
     budget = draw(st.sampled_from([None, RetryBudget(0.1, 2.0)]))
     is_keyed = draw(st.booleans())
@@ -180,7 +181,7 @@ def test_a_gate_that_would_stop_the_run_is_reported() -> None:
 
 
 def test_a_gate_that_is_given_keeps_its_state() -> None:
-    gate = AdaptiveCapacity(2, 10)
+    gate = RateLimit(1_000.0)
     before = repr(vars(gate))
     simulated(Planted("planted", draw_gamma), 100, 1, capacity=10, timeout=9.0, gate=gate)
     assert repr(vars(gate)) == before

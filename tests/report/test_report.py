@@ -12,6 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import AtMost
 from tests.report.report_page import Page, text_of
 from trio_asyncio_io import (
     AsyncWaitOperator,
@@ -22,7 +23,7 @@ from trio_asyncio_io import (
     ordered_wait,
 )
 from trio_asyncio_io.embedding import TaskTimes
-from trio_asyncio_io.gates import AdaptiveCapacity, Gate, RateLimit, RefusedError
+from trio_asyncio_io.gates import Gate, RateLimit, RefusedError
 from trio_asyncio_io.rehearsal import RecordedCall, Sample, rehearse
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
@@ -367,14 +368,14 @@ async def test_the_time_of_the_tasks_is_divided_and_judged(
 
 async def test_the_waits_of_all_tasks_are_added_by_gate(path: Path, autojump_clock: MockClock) -> None:
     with report(path) as observer:
-        for gate in (RateLimit(0.5), RateLimit(1.0), AdaptiveCapacity(1, 1)):
+        for gate in (RateLimit(0.5), RateLimit(1.0), AtMost(1)):
             of_task = pickle.loads(pickle.dumps(observer)).of_task(str(gate))
             script = Scripted(default=Step(2.5))
             async with ordered_wait("abc", script, timeout=5.0, gate=gate, observer=of_task) as results:
                 async for _ in results:
                     pass
             of_task.write_part()
-    waits = ["RateLimit", "9 s", "AdaptiveCapacity", "7.5 s"]
+    waits = ["RateLimit", "9 s", "AtMost", "7.5 s"]
     assert Page(path).sections["Gates"] == ["Gate", "Waits of all calls", *waits]
 
 

@@ -22,7 +22,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker, RateLimit
+from trio_asyncio_io.gates import Auto, CircuitBreaker, RateLimit
 
 
 async def length(text: str) -> int:
@@ -86,7 +86,7 @@ async def error_policies() -> None:
 
 async def gates() -> None:
     tokens = RateLimit(100.0, burst=10, weight=len)
-    for gate in (tokens, [tokens, AdaptiveRate()], (CircuitBreaker("fail"),), None):
+    for gate in (tokens, [tokens, Auto(most=9)], (CircuitBreaker("fail"),), None):
         async with ordered_wait(["a"], length, timeout=5.0, gate=gate) as results:
             assert_type(results, Results[int, str])
     assert_type(tokens.delay(0.0, 1.0), float)

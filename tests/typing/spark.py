@@ -5,7 +5,7 @@ from typing import Any, assert_type
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StringType, StructType
 
-from trio_asyncio_io.gates import AdaptiveRate, RateLimit
+from trio_asyncio_io.gates import Auto, RateLimit
 from udfs import (
     AsyncFunction,
     AsyncPandasUDF,
@@ -100,7 +100,7 @@ def the_operators(df: DataFrame) -> None:
     assert_type(more, DataFrame)
     assert_type(df.transform(ordered_wait, country, "country string", timeout=5.0), DataFrame)
     ordered_wait(df, country, "country string", timeout=5.0, event_time="ts")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    ordered_wait(df, country, "country string", timeout=5.0, gate=[RateLimit(9.5), AdaptiveRate()], skip_nulls=True)
+    ordered_wait(df, country, "country string", timeout=5.0, gate=[RateLimit(9.5), Auto(most=9)], skip_nulls=True)
     keyed_wait(df, country, "country string", key="ip", timeout=5.0, gate=RateLimit(5))
     ordered_wait(df, country, "country string", timeout=5.0, gate="fast")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     carried = unordered_wait(df, country, "country string", timeout=5.0, carry_over=CarryOver(budget=1, max_rows=10))

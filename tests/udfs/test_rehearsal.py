@@ -17,7 +17,7 @@ from benchmarks.forecast._services import SERVICES, Planted, function_of
 from tests.rehearsal.planted import sampled
 from tests.support import thorough_except
 from trio_asyncio_io import AsyncWaitOperator
-from trio_asyncio_io.gates import AdaptiveCapacity, Budget, Outcome, RateLimit
+from trio_asyncio_io.gates import Auto, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal.forecast import Job, JobForecast
 from udfs._rehearsal.sample import JobRows, _OfRows
@@ -116,8 +116,8 @@ def test_a_capacity_is_tested_if_the_sample_has_reached_that_of_all_tasks() -> N
 
 
 def test_a_gate_whose_copies_have_no_sum_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"gate must be a RateLimit or a Budget, got .*AdaptiveCapacity"):
-        Job({"gate": AdaptiveCapacity(2, 10)}, "ordered", 60.0, 4).gates(4)
+    with pytest.raises(ValueError, match=r"gate must be a RateLimit or a Budget, got .*Auto"):
+        Job({"gate": Auto(2, 10)}, "ordered", 60.0, 4).gates(4)
 
 
 def test_each_task_has_a_budget() -> None:

@@ -162,7 +162,7 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
 
 
-RISE = 1.25  # of the latency from a low to a high load, as in `gates.AdaptiveCapacity`
+RISE = 1.25  # of the latency from a low to a high load
 
 
 def throughput(totals: Totals) -> Iterator[str]:
@@ -294,7 +294,7 @@ def _of_timeouts(totals: Totals, _: Compared | None) -> tuple[str, str]:
 
 def _of_retries(totals: Totals, _: Compared | None) -> tuple[str, str]:
     cause = "Find out why the attempts fail."
-    fewer = "A gate such as AdaptiveRate or CircuitBreaker makes fewer calls while the service refuses them."
+    fewer = 'Try capacity="auto": it makes fewer calls while the service refuses them.'
     at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
     if totals.retries > max(totals.full, totals.supply * totals.slot_wait_share):
         reason = (

@@ -245,7 +245,7 @@ class PerKey:
         def host(url):
             return urlsplit(url).hostname
 
-        gate = PerKey([AdaptiveRate(), CircuitBreaker()], key=host)
+        gate = PerKey(Auto(most=100), key=host)
         ordered_wait(urls, fetch, timeout=10.0, gate=gate)
     """
 

@@ -6,8 +6,8 @@ deadline starts, so no call times out because it had to wait. Retries pass the g
 
 # The layout. These modules neither wait nor import Trio.
 #
-#     _rate_limit  _adaptive_rate  _adaptive_capacity  _circuit_breaker  _budget
-#     _leader_first     the gates
+#     _rate_limit  _budget  _circuit_breaker  _leader_first
+#                       the gates
 #                       `Auto` is in the core, because the option `capacity` names it
 #     _settle           corrects the weight of the present call, and reports it
 
@@ -15,8 +15,6 @@ from .._core.admission import CallEndedError
 from .._core.automatic import Auto
 from .._core.gate import Gate, Outcome, PerKey, RefusedError
 from .._values.public import publish
-from ._adaptive_capacity import AdaptiveCapacity
-from ._adaptive_rate import AdaptiveRate
 from ._budget import Budget, BudgetError
 from ._circuit_breaker import CircuitBreaker, CircuitOpenError
 from ._leader_first import LeaderFirst
@@ -24,8 +22,6 @@ from ._rate_limit import RateLimit
 from ._settle import Usage, settle, usage
 
 __all__ = [
-    "AdaptiveCapacity",
-    "AdaptiveRate",
     "Auto",
     "Budget",
     "BudgetError",

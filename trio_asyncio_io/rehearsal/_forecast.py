@@ -10,12 +10,12 @@ from statistics import fmean, median, stdev
 from typing import Any, Literal
 
 from .._account.statistics import Statistics
+from .._core.automatic import Auto
 from .._core.gate import Gate, PerKey
 from .._core.options import Mode, Options
 from .._core.retry import RetryStrategy
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe, duration
-from ..gates import AdaptiveCapacity
 from ._drawing import Shown, drawing_of
 from ._row import ForecastRow
 from ._sample import Sample
@@ -36,7 +36,7 @@ CAPPED_ERROR = 0.06
 # Elements that are simulated, and per slot; then the run goes on at its pace
 ELEMENTS, PER_SLOT = 5_000, 25
 EVENT_ELEMENTS, EVENT_PER_SLOT = 1_000, 8
-ADAPTIVE_ELEMENTS = 4_000  # an adaptive capacity takes a while to find its level
+ADAPTIVE_ELEMENTS = 4_000  # `Auto` takes a while to find its level
 FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of a longer one, if calls are retried again and again
 # The fitted service runs longer than the others, or several times, so that the forecast depends less on chance
 LONGER = 3
@@ -357,7 +357,7 @@ def _row_with(
 
 
 def _is_adaptive(options: Options) -> bool:
-    return any(isinstance(gate, AdaptiveCapacity) for gate in options.gates)
+    return any(isinstance(gate, Auto) for gate in options.gates)
 
 
 def _at_most(calls: int, elements: int, trial: Run) -> int:

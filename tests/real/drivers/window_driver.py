@@ -12,7 +12,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import udfs.http
-from trio_asyncio_io.gates import AdaptiveRate
+from trio_asyncio_io.gates import Auto
 from udfs import AsyncFunction, ExponentialBackoff, transient, unordered_wait
 
 CONF = {
@@ -50,7 +50,7 @@ def main(url: str, rows: int, *, is_gated: bool) -> None:
         timeout=600.0,
         capacity=20,
         retry=ExponentialBackoff(1_000, 0.1, 5.0, retry_on=transient),
-        gate=AdaptiveRate() if is_gated else None,
+        gate=Auto(most=20) if is_gated else None,
     )
     sys.stdout.write(" ".join(map(str, sorted(int(row.answer) for row in df.collect()))))
 

@@ -15,7 +15,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
-from trio_asyncio_io.gates import AdaptiveCapacity, CircuitBreaker, RateLimit
+from trio_asyncio_io.gates import Auto, CircuitBreaker, RateLimit
 from trio_asyncio_io.policies import hedged
 from udfs import AsyncFunction, FixedDelay, explain, ordered_wait, summary, unordered_wait
 
@@ -168,7 +168,7 @@ def test_a_query_whose_results_are_read_slowly_is_limited_by_its_consumer(spark:
 
 
 def test_metrics_do_not_cut_off_the_text_of_the_plan(spark: SparkSession) -> None:
-    gate = [RateLimit(1000), CircuitBreaker(), AdaptiveCapacity(1, 3)]
+    gate = [RateLimit(1000), CircuitBreaker(), Auto(1, 3)]
     out = ordered_wait(spark.range(3), fast, "same long", timeout=PATIENCE, gate=gate, metrics="all")
     text = out._jdf.queryExecution().toString()
     assert "CollectMetrics all" in text

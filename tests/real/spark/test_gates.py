@@ -18,7 +18,7 @@ import udfs.http
 from tests.entry_points import with_answer
 from tests.support import thorough_except
 from tests.udfs.http.serving import Peer, Server, ok, reset, serving_in_thread
-from trio_asyncio_io.gates import AdaptiveRate, CircuitBreaker
+from trio_asyncio_io.gates import Auto, CircuitBreaker
 from udfs import AsyncFunction, ExponentialBackoff
 
 ENTRY_POINTS = pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
@@ -127,7 +127,7 @@ def test_a_job_makes_no_call_while_its_service_asks_for_a_pause(
         await peer.respond(b"", f"retry-after: {pause}", status="429 Too Many Requests")
 
     server.respond = respond
-    found = answers(spark, server, entry_point, 200, capacity=CAPACITY, gate=AdaptiveRate(200.0))
+    found = answers(spark, server, entry_point, 200, capacity=CAPACITY, gate=Auto(most=CAPACITY))
     assert sorted(found, key=int) == [str(n) for n in range(200)]
     assert resumed.keys() == refused.keys() != set()
     assert all(resumed[process] - refused[process] >= pause for process in refused)

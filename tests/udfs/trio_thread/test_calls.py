@@ -21,7 +21,7 @@ from trio_asyncio_io import (
     FixedDelay,
     NotAsyncError,
 )
-from trio_asyncio_io.gates import AdaptiveCapacity, Budget, BudgetError, RateLimit, settle
+from trio_asyncio_io.gates import Auto, Budget, BudgetError, RateLimit, settle
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
@@ -408,9 +408,9 @@ async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each
 
 
 async def test_a_capacity_that_adapts_keeps_its_limit(settings: Any, autojump_clock: MockClock) -> None:
-    calls = row_calls(Scripted(), None, settings(Scripted(), capacity=9, gate=AdaptiveCapacity(3, 9)))
+    calls = row_calls(Scripted(), None, settings(Scripted(), capacity=9, gate=Auto(3, 9)))
     [gate] = calls.options()["gate"]
-    assert (gate.start, gate.maximum) == (3, 9)
+    assert (gate.start, gate.most) == (3, 9)
     assert calls.options()["gate"] == [gate]
 
 
