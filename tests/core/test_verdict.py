@@ -148,6 +148,11 @@ def test_the_wait_for_retries_is_named_with_a_gate_as_the_remedy() -> None:
     assert 'capacity="auto"' in verdict.advice
 
 
+def test_an_operator_that_finds_its_capacity_is_not_advised_to_find_it() -> None:
+    totals = replace(BUSY, busy=100.0, retries=70.0, retried=400, finding="60 calls at once")
+    assert judge(totals).advice == "Find out why the attempts fail."
+
+
 @pytest.mark.parametrize(
     ("capacity", "group", "waited"), [(1, 0, "1 record waited"), (10, 0, "10 records waited"), (2, 10, "20 records w")]
 )

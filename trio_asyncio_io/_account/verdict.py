@@ -294,19 +294,19 @@ def _of_timeouts(totals: Totals, _: Compared | None) -> tuple[str, str]:
 
 def _of_retries(totals: Totals, _: Compared | None) -> tuple[str, str]:
     cause = "Find out why the attempts fail."
-    fewer = 'Try capacity="auto": it makes fewer calls while the service refuses them.'
+    fewer = "" if totals.finding else ' Try capacity="auto": it makes fewer calls while the service refuses them.'
     at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
     if totals.retries > max(totals.full, totals.supply * totals.slot_wait_share):
         reason = (
             f"No new record began {totals.share_of_supply(totals.retries):.0%} of the time, while "
             f"{plural(at_once, 'record')} waited for a retry, as many as can run at once: the service refuses calls."
         )
-        return reason, f"{cause} {fewer}"
+        return reason, f"{cause}{fewer}"
     if totals.share_of_supply(totals.full) > totals.slot_wait_share:
         rested = _share(totals.rested_seconds, totals.latency_seconds)
         reason = f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {_retries(totals)}."
-        larger = "With a larger buffer, more other records can run during the backoffs."
-        return reason, f"{cause} {larger if totals.buffer > at_once else fewer}"
+        larger = " With a larger buffer, more other records can run during the backoffs."
+        return reason, f"{cause}{larger if totals.buffer > at_once else fewer}"
     reason = (
         f"{_slots(totals)} About {totals.share_of_calls(totals.repeated_seconds):.0%} of that time went into "
         f"attempts that were repeated, by {_retries(totals)}."
