@@ -40,6 +40,7 @@ class Fingerprint:
     ) -> None:
         self._written: list[object] = []
         self._ignored = IGNORED | ignored
+        self._ignored_of_completed = self._ignored | _IGNORED_OF_COMPLETED
         self._numbers = numbers or {}
         # By id: an object that was written before, and its number. The object stays alive, so no other one gets its id
         self._seen: dict[int, tuple[int, object]] = {}
@@ -96,12 +97,17 @@ class Fingerprint:
         else:
             self._written.append(kind.__name__)
             if _has_state(kind):
-                ignored = self._ignored
-                if getattr(value, "results", None) is not None:
-                    ignored = ignored | _IGNORED_OF_COMPLETED
-                for name in (*getattr(value, "__dict__", ()), *_slots_of(kind)):
-                    if name not in ignored:
-                        self.add(name, getattr(value, name, None))
+                self._add_fields(value, kind)
+
+    def _add_fields(self, value: Any, kind: type) -> None:
+        """Add the values of the slots, which are those of the class, and the names and values of the other fields."""
+        is_completed = getattr(value, "results", None) is not None
+        ignored = self._ignored_of_completed if is_completed else self._ignored
+        fields = [getattr(value, name, None) for name in _slots_of(kind, ignored)]
+        for name, field in getattr(value, "__dict__", {}).items():
+            if name not in ignored:
+                fields += name, field
+        self.add(*fields)
 
     def _place(self, value: Any) -> int:
         if isinstance(value, trio.lowlevel.Task):
@@ -126,7 +132,7 @@ def _is_state(kind: type) -> bool:
 
 
 @cache
-def _slots_of(kind: type) -> tuple[str, ...]:
+def _slots_of(kind: type, ignored: frozenset[str]) -> tuple[str, ...]:
     slots = (each.__dict__.get("__slots__", ()) for each in kind.__mro__)
     names = (name for each in slots for name in ((each,) if isinstance(each, str) else each))
-    return tuple(name for name in names if not name.startswith("__"))
+    return tuple(name for name in names if not name.startswith("__") and name not in ignored)
