@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Generator, Iterator
@@ -26,6 +27,7 @@ CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "preloading_daemon",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",  # the jobs have a few rows, and would pay for new plans
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
@@ -60,6 +62,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests: starting another takes seconds."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYTHONPATH", str(HERE / "workers"), prepend=os.pathsep)
         environment.delenv("SPARK_HOME", raising=False)
         # Without bytecode, each worker compiles PySpark again: seconds per task
         environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
