@@ -24,6 +24,8 @@ LONGEST = (
     "tests/real/databases",
     "tests/udfs/test_rehearsal.py",
     "tests/explored/test_shell.py",
+    "tests/operator/test_automatic_capacity.py",
+    "tests/operator/test_interrupted_calls.py",
     "tests/gates/test_experiments.py",
     "tests/docs/test_examples.py",
     "tests/explored/test_core.py",
