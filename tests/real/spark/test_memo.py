@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.service import Service
-from tests.support import PATIENCE
+from tests.support import PATIENCE, thorough_except
 from udfs import Memo, MemoError, keyed_wait, ordered_wait, unordered_wait
 
 KEYS = 20
@@ -31,7 +31,11 @@ def keyed_by_key(df: DataFrame, *arguments: Any, **options: Any) -> DataFrame:
     return keyed_wait(df, *arguments, key="key", **options)
 
 
-EACH = pytest.mark.parametrize("wait", [ordered_wait, unordered_wait, keyed_by_key], ids=lambda wait: wait.__name__)
+EACH = pytest.mark.parametrize(
+    "wait",
+    thorough_except([unordered_wait], [ordered_wait, unordered_wait, keyed_by_key]),
+    ids=lambda wait: wait.__name__,
+)
 
 
 @pytest.fixture
@@ -57,6 +61,7 @@ def test_ordered_wait_keeps_the_order_of_the_rows_and_of_their_partitions(
     df = visits.coalesce(2)
     out = ordered_wait(df, service.client.ask, "answer string", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
     assert [row.id for row in out.collect()] == list(range(200))
+    assert Counter(service.calls) == Counter(map(str, range(KEYS)))
 
 
 def test_keyed_wait_keeps_the_order_of_each_key(visits: DataFrame, service: Service, tmp_path: Path) -> None:
@@ -64,6 +69,7 @@ def test_keyed_wait_keeps_the_order_of_each_key(visits: DataFrame, service: Serv
     ids: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for row in out.collect():
         ids[row.key, row.id // 50].append(row.id)
+    assert Counter(service.calls) == Counter(map(str, range(KEYS)))
     assert len(ids) == 4 * KEYS
     assert all(each == sorted(each) for each in ids.values())
 
