@@ -21,7 +21,7 @@ USUAL: Mapping[str, str] = MappingProxyType({})
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs Java. The timeout is the last resort: each wait has a limit and a message of its own."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.path.is_relative_to(HERE):
             item.add_marker("spark")
             item.add_marker(pytest.mark.timeout(6 * PATIENCE, method="thread"))
             item.add_marker(

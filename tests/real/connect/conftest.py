@@ -22,7 +22,7 @@ _sent_by_value = tests_of_spark._sent_by_value
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs Java. A hang ends the run: a thread that waits for the server cannot be interrupted."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.path.is_relative_to(HERE):
             item.add_marker("spark")
             item.add_marker("connect")
             item.add_marker(pytest.mark.timeout(3 * PATIENCE, method="thread"))

@@ -38,7 +38,7 @@ CONF = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs Java. A hang ends the run: a thread that waits for the JVM cannot be interrupted."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.path.is_relative_to(HERE):
             item.add_marker("spark")
             item.add_marker(pytest.mark.timeout(3 * PATIENCE, method="thread"))
             if pyspark.__version__.startswith(("3.5.", "4.0.", "4.1.")):  # their sockets close when they are collected
