@@ -54,7 +54,7 @@ STAIRS = {
     ),
     "checkpoints _files": "**Durable checkpoints**: a snapshot in a file, while the operator runs.",
     "rehearsal": "**Forecasts**: the scheduler on simulated calls, without tasks.",
-    "testing queues embedding": (
+    "testing queues integration": (
         "**Tools**: scripted functions, the queues with a bound, operators inside other runtimes."
     ),
 }

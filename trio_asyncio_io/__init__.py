@@ -5,7 +5,7 @@
 #     adapters  blocking  checkpoints  opentelemetry  policies  progress  rehearsal  report  testing
 #     trace
 #                          built on the operator, which imports none of them
-#     queues  embedding    public modules of what is below: the queues, and helpers for packages like udfs
+#     queues  integration  public modules of what is below: the queues, and helpers for packages like udfs
 #     gates                rates, budgets, circuit breakers, `Auto`: plain data without await
 #     _watch               the recorder of a run, and the views that draw what it has recorded
 #     _operator            the tasks around the core, and the functions that start them: begin with `operator`

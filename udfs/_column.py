@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from trio_asyncio_io import AsyncFunction, Options
-from trio_asyncio_io.embedding import check_keywords, list_keywords
+from trio_asyncio_io.integration import check_keywords, list_keywords
 
 from ._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from ._plan.arguments import UDFArguments, for_session, make_settings

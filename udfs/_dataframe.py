@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io import Options
-from trio_asyncio_io.embedding import check_keywords, list_keywords
+from trio_asyncio_io.integration import check_keywords, list_keywords
 
 from ._plan.arguments import DataFrameArguments, StreamArguments, UDFArguments
 from ._plan.query import build_query

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trio_asyncio_io.embedding import clock, display_on, duration
+from trio_asyncio_io.integration import clock, display_on, duration
 
 from ._extras import needs_extra
 

@@ -8,8 +8,8 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import ordered_wait, unordered_wait
-from trio_asyncio_io.embedding import KnowsOutputs
 from trio_asyncio_io.gates import RateLimit
+from trio_asyncio_io.integration import KnowsOutputs
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 

@@ -22,8 +22,8 @@ from trio_asyncio_io import (
     Watermark,
     assign_watermarks,
 )
-from trio_asyncio_io.embedding import KnowsOutputs
 from trio_asyncio_io.gates import PerKey, RateLimit
+from trio_asyncio_io.integration import KnowsOutputs
 
 NUMBER = 12
 ODD = 3  # the element for which a callback is odd

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from tests.report.report_page import read
 from trio_asyncio_io import Histogram, Snapshot, SnapshotElement, Statistics, Verdict, ordered_wait
-from trio_asyncio_io.embedding import Summary
+from trio_asyncio_io.integration import Summary
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step

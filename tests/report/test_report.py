@@ -22,8 +22,8 @@ from trio_asyncio_io import (
     SnapshotElement,
     ordered_wait,
 )
-from trio_asyncio_io.embedding import TaskTimes
 from trio_asyncio_io.gates import Gate, RateLimit, RefusedError
+from trio_asyncio_io.integration import TaskTimes
 from trio_asyncio_io.rehearsal import RecordedCall, Sample, rehearse
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step

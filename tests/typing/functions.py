@@ -7,7 +7,7 @@ from typing import Any, assert_type
 
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, Results, ordered_wait, shared
 from trio_asyncio_io.adapters import in_thread
-from trio_asyncio_io.embedding import is_async
+from trio_asyncio_io.integration import is_async
 from trio_asyncio_io.policies import cached, single_flight
 from trio_asyncio_io.testing import Call, Recorder, Scripted, Step, fails_first
 

@@ -111,7 +111,7 @@ def duration(seconds: float) -> str:
         seconds: Not negative; may be infinite.
 
     Example:
-        >>> from trio_asyncio_io.embedding import duration
+        >>> from trio_asyncio_io.integration import duration
         >>> duration(3e-05), duration(0.1294), duration(1.4), duration(1234.5)
         ('30 µs', '129 ms', '1.4 s', '1,234 s')
     """

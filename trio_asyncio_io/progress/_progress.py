@@ -205,7 +205,7 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
         groups. Only what happened.
 
     Example:
-        >>> from trio_asyncio_io.embedding import gates_and_hedges
+        >>> from trio_asyncio_io.integration import gates_and_hedges
         >>> waits = {"CircuitBreaker": 3.0, "RateLimit": 38.0}
         >>> numbers = Statistics(gate_wait_seconds=41.0, seconds_by_gate=waits, throttled=212)
         >>> gates_and_hedges(numbers)
@@ -254,7 +254,7 @@ def clock(seconds: float) -> str:
         The formatted time.
 
     Example:
-        >>> from trio_asyncio_io.embedding import clock
+        >>> from trio_asyncio_io.integration import clock
         >>> clock(75.2), clock(3675)
         ('1:15', '1:01:15')
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from trio_asyncio_io.embedding import check_number
+from trio_asyncio_io.integration import check_number
 
 from .._urls import without_user
 

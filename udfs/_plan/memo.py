@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from trio_asyncio_io.embedding import check_number
+from trio_asyncio_io.integration import check_number
 
 from .._memo.answers import BUCKETS, CONTENTS, Freshness, contents_of, new_fields
 from .._memo.directory import Directory, MemoError

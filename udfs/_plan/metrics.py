@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import Statistics, Totals, Verdict
-from trio_asyncio_io.embedding import Summary, TaskTimes, duration, gates_and_hedges
 from trio_asyncio_io.gates import PerKey
+from trio_asyncio_io.integration import Summary, TaskTimes, duration, gates_and_hedges
 
 from .._limits.cluster_limits import SOURCE_AWAY
 from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
@@ -106,7 +106,7 @@ def summary(metrics: Any) -> Summary:
         ['1 failed', '0 timed out', '1 from a cache']
 
     Metrics that Spark has observed also have percentiles, with which the line then ends. With gates, the line also
-    has what `trio_asyncio_io.embedding.gates_and_hedges` returns.
+    has what `trio_asyncio_io.integration.gates_and_hedges` returns.
     """
     sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
     counts = [

@@ -9,8 +9,8 @@ from math import inf
 from typing import Any, Literal
 
 from trio_asyncio_io import Options, Statistics
-from trio_asyncio_io.embedding import sum_as_written
 from trio_asyncio_io.gates import Budget, Gate, Outcome, RateLimit
+from trio_asyncio_io.integration import sum_as_written
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
 from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.embedding import check_int, describe
+from trio_asyncio_io.integration import check_int, describe
 
 from .._dataframe import ordered_wait, unordered_wait
 from .._plan.arguments import check_dataframe

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io import AsyncFunction, RetryStrategy
-from trio_asyncio_io.embedding import describe
+from trio_asyncio_io.integration import describe
 from trio_asyncio_io.rehearsal import Sample, record
 
 from .._plan.arguments import column_names, make_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trio_asyncio_io.embedding import check_int, check_number
+from trio_asyncio_io.integration import check_int, check_number
 
 __all__ = ["CarriedTooLongError", "CarryOver"]
 

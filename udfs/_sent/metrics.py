@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DoubleType, MapType, StringType, StructField, StructType
 
 from trio_asyncio_io import ElementTimeoutError, Totals
-from trio_asyncio_io.embedding import TaskTimes
+from trio_asyncio_io.integration import TaskTimes
 
 from .._spark_version import arrow_type_in_utc
 from .._tracebacks import type_name

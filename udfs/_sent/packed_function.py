@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import pyspark
 from pyspark import cloudpickle
 
-from trio_asyncio_io.embedding import describe, is_async, name_of
+from trio_asyncio_io.integration import describe, is_async, name_of
 
 __all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "pack", "parameter_names"]
 

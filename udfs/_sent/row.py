@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from trio_asyncio_io import StreamRecord, Totals
-from trio_asyncio_io.embedding import TaskTimes, describe
+from trio_asyncio_io.integration import TaskTimes, describe
 
 from .._tracebacks import message_of, type_name
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, StructType
 
 from trio_asyncio_io import Options
-from trio_asyncio_io.embedding import check_int, check_number
+from trio_asyncio_io.integration import check_int, check_number
 
 from .._limits.cluster_limits import LeasedLimit, TaskShare
 from .packed_function import PackedFunction

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from trio_asyncio_io.embedding import name_of
+from trio_asyncio_io.integration import name_of
 
 __all__ = ["check_arity", "signature_of"]
 

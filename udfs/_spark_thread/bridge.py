@@ -50,7 +50,7 @@ from trio_asyncio_io import (
     assign_watermarks,
     lingering,
 )
-from trio_asyncio_io.embedding import TaskTimes
+from trio_asyncio_io.integration import TaskTimes
 
 from .._pyspark_worker import HangUpError, WorkerConnection
 from .._sent.row import Row

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 
 from trio_asyncio_io import Statistics
-from trio_asyncio_io.embedding import TaskTimes
+from trio_asyncio_io.integration import TaskTimes
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.report import Report
 from trio_asyncio_io.trace import TraceRecorder

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.embedding import describe
+from trio_asyncio_io.integration import describe
 
 from .._sent.column_types import arrow_type
 from .._sent.row import Failure, Row

@@ -14,8 +14,8 @@ import pyarrow as pa
 import trio
 
 from trio_asyncio_io import AsyncFunction, NotAsyncError, Observer, RetryStrategy
-from trio_asyncio_io.embedding import KnowsOutputs, is_async, name_of, usage_of_all
 from trio_asyncio_io.gates import Gate
+from trio_asyncio_io.integration import KnowsOutputs, is_async, name_of, usage_of_all
 from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report
 

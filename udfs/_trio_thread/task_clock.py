@@ -9,7 +9,7 @@ from threading import get_native_id
 
 import trio
 
-from trio_asyncio_io.embedding import TaskTimes
+from trio_asyncio_io.integration import TaskTimes
 
 from .task_places import TaskPlaces
 

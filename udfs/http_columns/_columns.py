@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, Unpack
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.embedding import check_keywords, list_keywords
+from trio_asyncio_io.integration import check_keywords, list_keywords
 
 from .._column import AsyncPandasUDF
 from .._plan.session import active_session

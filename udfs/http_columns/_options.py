@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Any, Final, Literal, TypedDict, cast
 
 from trio_asyncio_io import ExponentialBackoff, RetryStrategy
-from trio_asyncio_io.embedding import check_int, check_number
 from trio_asyncio_io.gates import Auto, Gate, PerKey
+from trio_asyncio_io.integration import check_int, check_number
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from .._plan.arguments import UDFArguments, for_session, make_settings

@@ -73,7 +73,7 @@ def test_a_thread_can_update_its_output() -> None:
     """Spark's own progress bar does the same."""
     cell = """
 from threading import Thread
-from trio_asyncio_io.embedding import display_on
+from trio_asyncio_io.integration import display_on
 display = display_on()
 thread = Thread(target=lambda: (display.show("1 of 2 tasks", 1, 2), display.close("2 tasks")))
 thread.start()

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import thorough_except
-from trio_asyncio_io.embedding import duration
+from trio_asyncio_io.integration import duration
 from trio_asyncio_io.policies import cached
 from udfs import AsyncFunction, FixedDelay, async_pandas_udf, keyed_wait, ordered_wait, summary, unordered_wait
 from udfs._plan.metrics import observed_sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trio_asyncio_io import ElementTimeoutError, Totals
-from trio_asyncio_io.embedding import TaskTimes
+from trio_asyncio_io.integration import TaskTimes
 from udfs._sent.metrics import NUMBERS, MetricsColumn
 from udfs._sent.row import Failure
 
