@@ -16,7 +16,7 @@ from trio_asyncio_io._core.admission import Admission, GateLine, SharedGate
 from trio_asyncio_io._core.gate import OK, Gate, Outcome, RefusedError
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import Entry, InputOrder, KeyOrder
-from trio_asyncio_io._core.scheduler import Deadlines, Scheduler
+from trio_asyncio_io._core.scheduler import RunningCalls, Scheduler
 
 
 class Watched(Gate):
@@ -176,7 +176,7 @@ def test_the_time_of_a_record_stands_still_while_it_waits_for_a_slot() -> None:
     assert b is not None
     ledger.complete(b, ["B"], 9.0)
     assert start(scheduler, 9.0) is a
-    assert scheduler.deadlines.set_retry(a, "worker") == 9.0 + 2.0
+    assert scheduler.running.set_retry(a, "worker") == 9.0 + 2.0
     assert ledger.statistics().slot_wait_seconds == 1.0 + 7.0
 
 
@@ -307,23 +307,23 @@ def entry_since(since: float, sequence: int, attempts: int = 1) -> Entry:
 
 
 def test_deadlines_expire_in_order_and_those_of_retries_among_them() -> None:
-    deadlines = Deadlines(2.0)
+    calls = RunningCalls(2.0)
     for sequence, since in enumerate([0.0, 0.5, 3.0]):
-        deadlines.running[entry_since(since, sequence)] = sequence
-    deadlines.set_retry(entry_since(-1.0, 3, attempts=2), "retry")
-    assert deadlines.first() == 1.0
-    assert deadlines.expire(1.0) == ["retry"]
-    assert deadlines.first() == 2.0
-    assert deadlines.expire(2.5) == [0, 1]
-    assert deadlines.first() == 5.0
+        calls.scopes[entry_since(since, sequence)] = sequence
+    calls.set_retry(entry_since(-1.0, 3, attempts=2), "retry")
+    assert calls.first() == 1.0
+    assert calls.expire(1.0) == ["retry"]
+    assert calls.first() == 2.0
+    assert calls.expire(2.5) == [0, 1]
+    assert calls.first() == 5.0
 
 
 def test_a_retry_that_has_ended_does_not_expire() -> None:
-    deadlines = Deadlines(2.0)
+    calls = RunningCalls(2.0)
     entry = entry_since(0.0, 0, attempts=2)
-    deadlines.set_retry(entry, "retry")
-    del deadlines.running[entry]
-    assert deadlines.expire(9.0) == []
+    calls.set_retry(entry, "retry")
+    del calls.scopes[entry]
+    assert calls.expire(9.0) == []
 
 
 # Random runs on a heap of end times, without a task

@@ -299,9 +299,9 @@ class Core:
             raise Violation("more calls than the capacity")
         if call.attempts:
             ledger.retry(call)
-            self.scheduler.deadlines.set_retry(call, None)
+            self.scheduler.running.set_retry(call, None)
         else:
-            self.scheduler.deadlines.running[call] = None
+            self.scheduler.running.scopes[call] = None
         for each in {id(each): each for each in (call, *call.records)}.values():
             each.attempts += 1
         running = [entry.value for other in self._running for entry in other.records]
@@ -314,7 +314,7 @@ class Core:
 
     def _end_call(self, call: Any, outcome: Any) -> None:
         del self._running[call]
-        self.scheduler.deadlines.running.pop(call, None)
+        self.scheduler.running.scopes.pop(call, None)
         if self._gates is not None:
             self._gates.end(call, outcome, self._now)
         for entry in call.records:

@@ -492,7 +492,7 @@ class OperatorWorld(World):
         operator, statistics = self._operator, self._operator.statistics()
         if statistics.running or statistics.at_gate:
             raise Violation(f"after the block, {statistics.running} run and {statistics.at_gate} are at gates")
-        if operator._parts._scheduler.deadlines.running:
+        if operator._parts._scheduler.running.scopes:
             raise Violation("a deadline is left after the block")
         gates = operator._parts._gates
         if gates is not None and (gates.admissions or any(gate.calls for gate in self._gates())):

@@ -45,7 +45,7 @@ from .groups import Group, Grouping, Half, Pool
 from .ledger import Ledger
 from .queue import Entry
 
-__all__ = ["Deadlines", "Scheduler"]
+__all__ = ["RunningCalls", "Scheduler"]
 
 
 class Gates(Protocol):
@@ -59,8 +59,8 @@ class Gates(Protocol):
     def line_of(self, *arguments: object) -> GateLine: ...
 
 
-class Deadlines:
-    """The running records, with what works on each, by deadline: `entry.since + timeout`.
+class RunningCalls:
+    """The running calls by deadline: `entry.since + timeout`.
 
     Invariant: all timeouts are equal, so first attempts expire in the order in which they started. A dictionary has
     that order, which makes it a priority queue that costs a dictionary entry. The deadlines of retries are in a heap,
@@ -71,31 +71,31 @@ class Deadlines:
 
     Attributes:
         timeout: As given.
-        running: running call -> what works on it, opaque here. First attempts are in the order of their starts.
+        scopes: running call -> its worker's cancel scope, opaque here. First attempts are in the order of their starts.
     """
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        self.running: dict[Entry, Any] = {}
+        self.scopes: dict[Entry, Any] = {}
         self._retries: list[float] = []  # a heap of deadlines; some are of records that have ended
 
-    def set_retry(self, entry: Entry, worker: Any) -> float:
+    def set_retry(self, entry: Entry, scope: Any) -> float:
         """The time of a record runs again. Returns its deadline."""
         deadline = entry.since + self.timeout
-        self.running[entry] = worker
+        self.scopes[entry] = scope
         heappush(self._retries, deadline)
-        if len(self._retries) > 2 * len(self.running):
-            self._retries = [each.since + self.timeout for each in self.running]
+        if len(self._retries) > 2 * len(self.scopes):
+            self._retries = [each.since + self.timeout for each in self.scopes]
             heapify(self._retries)
         return deadline
 
     def first(self) -> float:
         """The first deadline, or `math.inf`. It may belong to a record that has ended, but is never too late."""
-        first = next((entry.since for entry in self.running if entry.attempts <= 1), inf) + self.timeout
+        first = next((entry.since for entry in self.scopes if entry.attempts <= 1), inf) + self.timeout
         return min(first, self._retries[0]) if self._retries else first
 
     def expire(self, now: float) -> list[Any]:
-        """Remove the records whose deadlines have expired. Returns what works on them, in the order of their starts."""
+        """Remove the calls whose deadlines have expired. Returns their scopes, in the order of their starts."""
 
         def has_expired(entry: Entry) -> bool:
             return entry.since + self.timeout <= now
@@ -103,10 +103,10 @@ class Deadlines:
         if self._retries and self._retries[0] <= now:
             while self._retries and self._retries[0] <= now:
                 heappop(self._retries)
-            expired = list(filter(has_expired, self.running))
+            expired = list(filter(has_expired, self.scopes))
         else:
-            expired = list(takewhile(has_expired, (entry for entry in self.running if entry.attempts <= 1)))
-        return [self.running.pop(entry) for entry in expired]
+            expired = list(takewhile(has_expired, (entry for entry in self.scopes if entry.attempts <= 1)))
+        return [self.scopes.pop(entry) for entry in expired]
 
 
 class Scheduler:
@@ -126,7 +126,7 @@ class Scheduler:
         is_plain: Whether no record waits for a retry or a gate, no gate must be checked, and there are no groups, so
             that workers may start the first of `ledger.jobs`.
         must_retry_first: Whether no new record may start.
-        deadlines: Of the running records.
+        running: The calls that have not ended.
         waiting: sequence -> the call that waits for a retry or a gate.
         starts: The attempts that have a slot and that no worker has taken yet: (record or group; its wait, or None if
             it has waited for nothing but the slot; the refusal of a gate, or None).
@@ -160,7 +160,7 @@ class Scheduler:
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
         self._max_failed = capacity * (self.grouping.size or 1)
         self.must_retry_first = False
-        self.deadlines = Deadlines(timeout)
+        self.running = RunningCalls(timeout)
         self.is_plain = gates is None and not self.grouping.size
         self.starts: deque[tuple[Entry, WaitingCall | None, Exception | None]] = deque()
 
@@ -303,11 +303,11 @@ class Scheduler:
             False if the next attempt could not begin before the deadline. The record must time out now: at one
             instant, the deadline comes before the end of the backoff.
         """
-        if now + seconds >= entry.since + self.deadlines.timeout:
+        if now + seconds >= entry.since + self.running.timeout:
             return False
         seconds = min(seconds, at_most)
         due = now + seconds
-        self.deadlines.running.pop(entry, None)
+        self.running.scopes.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
         waiting = self.waiting[entry.sequence] = WaitingCall(entry, due, context, cause, half)
         self.is_plain = False

@@ -113,8 +113,8 @@ class WorkerPool:
         self.admissions = {} if gates is None else gates.admissions
         self.longest_wait = inf if gates is None else gates.longest_wait
         self.timer = Timer(self._next_instant, self._on_instant)
-        self.timeout = scheduler.deadlines.timeout
-        self.running = scheduler.deadlines.running
+        self.timeout = scheduler.running.timeout
+        self.running = scheduler.running.scopes
         self.has_work = emitter.has_work
         self.retries = invoker.retries
         self.flatten = invoker.flatten
@@ -186,10 +186,10 @@ class WorkerPool:
         self._nursery.start_soon(Worker(self).run, name="trio_asyncio_io worker")
 
     def _next_instant(self) -> float:
-        return min(self.scheduler.deadlines.first(), self.scheduler.wake_at())
+        return min(self.scheduler.running.first(), self.scheduler.wake_at())
 
     def _on_instant(self, now: float) -> None:
-        for scope in self.scheduler.deadlines.expire(now):
+        for scope in self.scheduler.running.expire(now):
             scope.cancel()
         if not self.scheduler.is_plain:
             self.scheduler.advance(now)
@@ -361,7 +361,7 @@ class Worker:
                 set_on(self._refusal, __cause__=waiting.cause)
             return None
         if entry.attempts:
-            self._pool.timer.wake_by(self._pool.scheduler.deadlines.set_retry(entry, self._scope))
+            self._pool.timer.wake_by(self._pool.scheduler.running.set_retry(entry, self._scope))
             if self._context is None:
                 self._pool.ledger.retry(entry)
         return entry
