@@ -27,11 +27,11 @@ STAIRS = {
     "_values/checks _values/public": (
         "**Arguments that are checked**: an error names the parameter, its value and what to do."
     ),
-    "_errors _values/describe _values/notes": (
+    "_operator/errors _values/describe _values/notes": (
         "**Errors that explain themselves**: a note names the element and the attempt, and errors that are raised "
         "while calls unwind are kept."
     ),
-    "_core/retry": (
+    "_core/retry _core/reading": (
         "**Strategies of retries**: backoffs with jitter, `Retry-After` in all its forms, a budget for all records, a "
         "timeout for each attempt."
     ),

@@ -10,7 +10,6 @@
 #     _watch               the recorder of a run, and the views that draw what it has recorded
 #     _operator            the tasks around the core, and the functions that start them: begin with `operator`
 #     _files               SQLite files of ours, and the values in them: persistent cache, durable checkpoints
-#     _errors              the operator's own errors, the user's exceptions, and which of them are transient
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
 #     _account             the counts and durations of an operator, where its time went, and the verdict
 #     _values              checks and texts of values, notes of exceptions, and how public names appear
@@ -22,9 +21,10 @@ from ._core.dead_letter import DeadLetter, LostError
 from ._core.elements import StreamRecord, Watermark, assign_watermarks
 from ._core.observer import Observer
 from ._core.options import Options
-from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy, retry_after
+from ._core.reading import retry_after, transient
+from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
-from ._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, transient
+from ._operator.errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._operator.function import AsyncFunction
 from ._operator.operator import AsyncWaitOperator
 from ._operator.results import Results

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 from ._core.observer import Observer
-from ._errors import AttemptTimeoutError
+from ._operator.errors import AttemptTimeoutError
 from ._values.notes import text_of
 
 try:

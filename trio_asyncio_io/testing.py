@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import trio
 
-from ._errors import is_cancelled, split
+from ._operator.errors import is_cancelled, split
 from ._operator.function import Function, Wrapper, as_function
 from ._values.checks import check_seconds
 

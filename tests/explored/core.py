@@ -24,7 +24,7 @@ from tests.explored.loom import Exploration, Violation
 from trio_asyncio_io import Snapshot
 from trio_asyncio_io._core.admission import GateLine, SharedGate
 from trio_asyncio_io._core.gate import CANCELLED, OK, RefusedError
-from trio_asyncio_io._core.groups import Grouping, half_of
+from trio_asyncio_io._core.groups import Grouping
 from trio_asyncio_io._core.observation import ledger_for
 from trio_asyncio_io._core.options import Options
 from trio_asyncio_io._core.scheduler import Scheduler
@@ -231,7 +231,7 @@ class Core:
             elif how == "expires" and entry.since + self.setting.timeout <= now:
                 self._time_out(entry)
             else:
-                self._fail(entry, OSError(entry.value), half_of(call), half)
+                self._fail(entry, OSError(entry.value), call.half, half)
         ledger.end_call(now)
 
     def emit(self) -> None:

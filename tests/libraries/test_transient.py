@@ -20,7 +20,7 @@ import redis.exceptions
 import trio
 
 from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, FixedDelay, transient
-from trio_asyncio_io._errors import outcome_of
+from trio_asyncio_io._core.reading import outcome_of
 
 REQUEST = httpx.Request("GET", "http://service/")
 

@@ -10,7 +10,7 @@ import trio
 
 from trio_asyncio_io import AttemptTimeoutError
 from trio_asyncio_io._core.gate import Outcome, as_outcome
-from trio_asyncio_io._errors import outcome_of
+from trio_asyncio_io._core.reading import outcome_of
 
 
 class ServiceError(Exception):

@@ -9,6 +9,7 @@
 #     automatic  refusals        a gate that finds the capacity; how long a service has accepted no call
 #     observer                   hooks for each step of a record
 #     retry                      whether another attempt follows, and when
+#     reading                    what an exception says about the service
 #     snapshot  dead_letter      what users get
 #     gate                       what all gates have in common
 #     queue                      the order of the output: begin here

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from .admission import GateLine, Rank, rank_of
 from .queue import Entry
 
-__all__ = ["Group", "Grouping", "Half", "Pool", "depth_of", "half_of"]
+__all__ = ["Group", "Grouping", "Half", "Pool"]
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Group(Entry):
         since: The earliest start of a record's first attempt, as soon as the group has started.
     """
 
-    __slots__ = ("_records", "half")
+    __slots__ = ("_records", "depth", "half")
 
     def __init__(self, records: Sequence[Entry], half: Half | None) -> None:
         first = records[0]
@@ -59,6 +59,7 @@ class Group(Entry):
         self.attempts = first.attempts
         self._records = records
         self.half = half
+        self.depth = 0 if half is None else half.depth
 
     @property
     def records(self) -> Sequence[Entry]:
@@ -238,16 +239,5 @@ class Grouping:
         number = len(call.records)
         if number == 1 or not self.splits:
             return (None,) * number
-        middle, depth = (number + 1) // 2, depth_of(call) + 1
+        middle, depth = (number + 1) // 2, call.depth + 1
         return (Half(depth),) * middle + (Half(depth),) * (number - middle)
-
-
-def half_of(call: Entry | None) -> Half | None:
-    """The half that is called, if the call was split from another one."""
-    return call.half if isinstance(call, Group) else None
-
-
-def depth_of(call: Entry | None) -> int:
-    """How many calls have been split to make this one."""
-    half = half_of(call)
-    return 0 if half is None else half.depth

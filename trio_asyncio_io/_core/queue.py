@@ -55,6 +55,8 @@ class Entry:
     )
 
     load: int  # not set in `__init__`, which costs too much for something that few entries need
+    half: Any = None  # of the call that was split: only a `Group` has one
+    depth: int = 0  # how many calls have been split to make its call
 
     def __init__(self, element: Any, value: Any, sequence: int, since: float) -> None:
         self.element = element

@@ -4,30 +4,24 @@ A strategy is frozen, stateless and picklable, so all elements of all operators 
 from 1. `max_retries` counts the calls after the first: with `max_retries=3` there are at most four calls. (In FLIP-232,
 `maxAttempts` does not count the first call either.)
 
-A `RetryBudget` limits the retries of all elements of an operator together, and `retry_after` reads from an exception
-the delay that a service requests.
+A `RetryBudget` limits the retries of all elements of an operator together.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from datetime import UTC, datetime
-from decimal import Decimal
-from email.utils import parsedate_to_datetime
-from numbers import Real
 from random import Random
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from .._values.checks import check_callback, check_int, check_number, check_seconds
 from .._values.describe import describe
 from .._values.notes import attribute_of, leaves_of, set_on
 from .._values.public import share_descriptions
 from .queue import Entry
+from .reading import Reading, retry_after, transient
 
 __all__ = [
     "BudgetAccount",
@@ -37,137 +31,7 @@ __all__ = [
     "Retries",
     "RetryBudget",
     "RetryStrategy",
-    "retry_after",
-    "seconds_of",
 ]
-
-T = TypeVar("T")
-
-_DELAY = re.compile(r"[0-9]+(\.[0-9]+)?")
-_RESET = re.compile(r"x-ratelimit-reset-.+|anthropic-ratelimit-.+-reset")
-_DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")  # 1h2m3.5s, 6m0s, 120ms
-_UNITS = (3600.0, 60.0, 1.0, 0.001)
-_MAX_RESET = 60.0  # seconds: see `retry_after`
-
-
-def retry_after(exception: BaseException) -> float | None:
-    """The seconds that a service requests to wait before the next call; None if the exception has no such request.
-
-    Sources, in this order:
-
-    1. an attribute `retry_after` of the exception, in seconds;
-    2. the header `retry-after-ms`, in milliseconds (OpenAI, Azure);
-    3. the header `Retry-After` (RFC 9110, section 10.2.3);
-    4. the reset of each limit of which nothing remains: `x-ratelimit-reset-*` where `x-ratelimit-remaining-*` is 0
-       (OpenAI and services like it; "6m0s", "120ms" or seconds), and `anthropic-ratelimit-*-reset` where
-       `anthropic-ratelimit-*-remaining` is 0 (a date of RFC 3339). The longest counts, but not more than 60 seconds:
-       a limit is full after its reset, and the next call needs only a part of it.
-
-    The headers are read from the exception's `response` (httpx, requests, botocore), or from the exception itself
-    (aiohttp, urllib). `Retry-After` contains whole seconds or a date in one of HTTP's three formats. A fraction of a
-    second, which some services send against the RFC, is read as well. The delay until a date is relative to the `Date`
-    of the same response, so the two clocks may differ; a date in the past gives 0. A group gives the longest delay of
-    its exceptions. The delays of the first three sources have no upper limit: the element's deadline limits them.
-
-    Never raises. A value that cannot be parsed is ignored, and the next source counts.
-
-    Returns:
-        Finite seconds, not negative, or None.
-
-    Example:
-        >>> class Busy(Exception):
-        ...     retry_after = 2.5
-        >>> retry_after(Busy()), retry_after(ValueError("busy"))
-        (2.5, None)
-    """
-    waits = [seconds_of(leaf) for leaf in leaves_of(exception)]
-    return max((seconds for seconds in waits if seconds is not None), default=None)
-
-
-def seconds_of(exception: BaseException) -> float | None:
-    """See `retry_after`, for one exception that is not a group."""
-    found = _checked(_of_attribute, exception)
-    if found is None and (headers := _checked(_headers_of, exception)):
-        waits = (_checked(read, headers) for read in (_of_milliseconds, _of_retry_after, _of_resets))
-        found = next((seconds for seconds in waits if seconds is not None), None)
-    return found
-
-
-def _checked(read: Callable[[Any], T | None], source: Any) -> T | None:
-    """What is read from there. None: nothing, or no such seconds."""
-    try:
-        found = read(source)
-    except Exception:  # noqa: BLE001 - a bad value must not hide the service's own error
-        return None
-    return None if isinstance(found, float) and not 0 <= found < math.inf else found
-
-
-def _of_attribute(exception: BaseException) -> float | None:
-    value = attribute_of(exception, "retry_after")
-    if value is None:
-        return None
-    is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
-    return float(value) if is_number or (isinstance(value, str) and _is_plain(value)) else None
-
-
-def _of_milliseconds(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("retry-after-ms", "")
-    return float(value) / 1000 if _DELAY.fullmatch(value) else None
-
-
-def _of_retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("retry-after", "")
-    if not value:
-        return None
-    return float(value) if _DELAY.fullmatch(value) else _seconds_until(_date_of(value), headers)
-
-
-def _of_resets(headers: Mapping[str, str]) -> float | None:
-    waits = []
-    for name, value in headers.items():
-        if _RESET.fullmatch(name) and headers.get(name.replace("reset", "remaining")) == "0":
-            with suppress(TypeError, ValueError, OverflowError):
-                waits.append(min(_MAX_RESET, _of_reset(value, headers)))
-    return max(waits, default=None)
-
-
-def _of_reset(value: str, headers: Mapping[str, str]) -> float:
-    if _DELAY.fullmatch(value):
-        return float(value)
-    if value and (found := _DURATION.fullmatch(value)):
-        return sum(float(number) * unit for number, unit in zip(found.groups("0"), _UNITS, strict=True))
-    return _seconds_until(datetime.fromisoformat(value), headers)
-
-
-def _headers_of(exception: BaseException) -> dict[str, str]:
-    """The headers of its response and its own, by their names in lower case."""
-    response = attribute_of(exception, "response")
-    found = [attribute_of(exception, "headers"), attribute_of(response, "headers")]
-    if isinstance(response, dict):  # botocore
-        found.append(attribute_of(response.get("ResponseMetadata"), "get")("HTTPHeaders"))
-    mappings = [headers for headers in found if callable(attribute_of(headers, "items"))]
-    return {str(name).lower(): str(value).strip() for headers in mappings for name, value in headers.items()}
-
-
-def _seconds_until(date: datetime, headers: Mapping[str, str]) -> float:
-    since = _date_of(headers["date"]) if "date" in headers else datetime.now(UTC)
-    return max(0.0, (date - since).total_seconds())
-
-
-def _date_of(text: str) -> datetime:
-    """Parse a date in one of HTTP's formats: RFC 5322, RFC 850 with its two-digit year, or asctime, which has no zone.
-
-    Raises:
-        TypeError, ValueError, OverflowError: The text is not a date.
-    """
-    date = parsedate_to_datetime(text if _is_plain(text) else "")
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
-
-
-def _is_plain(text: str) -> bool:
-    # `int` and `float` accept digits of all scripts, and underscores between them
-    return text.isascii() and "_" not in text
-
 
 RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
 
@@ -477,7 +341,6 @@ class Retries:
         guard: Callable[[Callable[..., Any]], Callable[..., Any]],
         on_denied: Callable[[Exception | None], None],
         is_final: Callable[[Exception], bool],
-        transient: Callable[[Exception], bool] | None = None,
     ) -> None:
         strategy = FixedDelay(0, 0.0) if strategy is None else strategy
         kind = type(strategy)
@@ -512,14 +375,16 @@ class Retries:
         return attribute_of(error, "_timed_out_by") is self._mark
 
     def after_error(
-        self, entry: Entry, error: Exception, draw: float | None = None, *, splits: int = 0, reading: Any = None
+        self, entry: Entry, error: Exception, reading: Reading, draw: float | None = None, *, splits: int = 0
     ) -> float | None:
         """The seconds until the next attempt. None: the exception counts.
 
         Args:
+            entry: The record.
+            error: The exception of its attempt.
+            reading: Of this exception, or of the one that it is a copy of.
             draw: The random number for the jitter, from 0.0 to 1.0. None: a new one.
             splits: The attempts that are no retries, because a call was split.
-            reading: A `Reading` of the error, or None.
 
         Raises:
             Exception: The predicate, the backoff or `retry_after` of the strategy raised, or returned no seconds.
@@ -530,15 +395,15 @@ class Retries:
         if attempt > self._max_retries or self._is_final(error):
             return None
         is_retried = self.is_timeout(error) or (
-            self._retries_exception(error) if reading is None or not self._retries_transient else reading.is_transient
+            reading.is_transient if self._retries_transient else self._retries_exception(error)
         )
         if not is_retried or not self._may_retry(error):
             return None
         draw = self.draw() if draw is None else draw
-        if reading is None or not self._waits_as_read:
+        if not self._waits_as_read:
             return self._seconds(attempt, draw, error)
         backoff = check_seconds("the backoff", self._backoff(attempt, draw), of=self._strategy)
-        wait = backoff if reading.seconds is None else max(backoff, reading.seconds)
+        wait = max(backoff, reading.seconds or 0.0)
         return wait if wait < math.inf else None
 
     def after_result(self, entry: Entry, result: Any, *, splits: int = 0) -> float | None:

@@ -13,3 +13,4 @@
 #     calls                the present call: its deadline, its gates, its operator
 #     tasks                wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
 #     function             the user's function
+#     errors               the operator's own errors, and the user's exceptions as they leave the block

@@ -19,9 +19,9 @@ from .._core.ledger import Ledger
 from .._core.options import OnTimeout, Options
 from .._core.queue import Entry
 from .._core.retry import Retries
-from .._errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio, transient
 from .._values.describe import describe
 from .._values.notes import add_note
+from .errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
 from .function import awaitable_from, checked_awaitable, name_of
 from .gates import Gates
 from .tasks import awaited, interruptible
@@ -84,7 +84,6 @@ class Invoker:
             guard=interruptible,
             on_denied=self._deny_retry,
             is_final=_is_final,
-            transient=transient,
         )
 
     def _deny_retry(self, error: Exception | None) -> None:

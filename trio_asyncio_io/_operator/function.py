@@ -8,8 +8,8 @@ from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from .._errors import NotAsyncError
 from .._values.describe import describe
+from .errors import NotAsyncError
 
 __all__ = [
     "AsyncFunction",

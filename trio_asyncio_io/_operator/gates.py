@@ -21,7 +21,7 @@ from trio.lowlevel import RunVar, enable_ki_protection
 from .._core.admission import Admission, GateLine, SharedGate, Weights
 from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey
 from .._core.queue import Entry
-from .._errors import Reading, outcome_for
+from .._core.reading import Reading
 from .._values.notes import set_on
 from .calls import WeighedCall, present_call
 from .tasks import dict_of_run
@@ -370,7 +370,7 @@ class Gates:
         assert isinstance(error, Exception)
         for gate in line.given:
             try:
-                outcomes.append(outcome_for(reading, gate))
+                outcomes.append(reading.outcome_for(gate))
             except Exception as raised:  # noqa: BLE001 - the user's classifier may raise anything
                 if raised.__context__ is None:
                     set_on(raised, __context__=error)

@@ -63,12 +63,12 @@ from .._core.options import Mode, Options, OptionsArguments
 from .._core.queue import Entry
 from .._core.scheduler import Scheduler
 from .._core.snapshot import Snapshot
-from .._errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
 from .._values.describe import describe
 from .._values.notes import add_note
 from .._values.public import check_keywords, list_keywords
 from .attempts import Invoker
 from .calls import register_operator, remove_operator
+from .errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
 from .feeder import Feeder
 from .function import KnowsOutputs, as_function
 from .gates import Gates

@@ -27,11 +27,11 @@ from weakref import WeakKeyDictionary, WeakSet
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from .._errors import combine, reraise
 from .._values.checks import check_callable, check_name, check_seconds
 from .._values.describe import describe
 from .._values.notes import copied
 from .calls import nurseries_of_call
+from .errors import combine, reraise
 from .tasks import dict_of_run
 
 __all__ = ["Scope", "lingering", "parts_of", "shared"]

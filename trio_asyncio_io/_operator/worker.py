@@ -28,15 +28,16 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._core.admission import GateLine, WaitingCall
 from .._core.gate import CANCELLED, OK, expired
-from .._core.groups import Half, depth_of, half_of
+from .._core.groups import Half
 from .._core.ledger import Ledger
 from .._core.queue import Entry
+from .._core.reading import Reading
 from .._core.scheduler import Scheduler
-from .._errors import AttemptTimeoutError, Reading, is_cancelled, may_help_to_split, split
 from .._values.describe import describe
 from .._values.notes import copied, set_on
 from .attempts import Invoker
 from .calls import register_worker, remove_worker
+from .errors import AttemptTimeoutError, is_cancelled, may_help_to_split, split
 from .gates import Gates
 from .results import Emitter
 from .tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
@@ -212,7 +213,6 @@ class Worker:
     """
 
     __slots__ = (
-        "_cause",
         "_context",
         "_entry",
         "_failures",
@@ -228,8 +228,7 @@ class Worker:
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool  # has all that is the same for every worker: thousands of them start fast
         self._entry: Entry | None = None  # the running call: a record, or a `Group` of records
-        self._failures: list[_Failure] | None = None  # its records without a result, if there are any
-        self._cause: Exception | None = None  # what it raised while its deadline cancelled it
+        self._failures: list[_Failure] = []  # its records without a result
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
         self._may_be_early = False  # other calls that end now must report before this worker assigns
@@ -253,8 +252,7 @@ class Worker:
                         self._cancel()
                         raise
                 if self._entry is not None and not self._failures:
-                    cause, self._cause = self._cause, None
-                    self._end(None, _End.EXPIRED, cause)
+                    self._end(None, _End.EXPIRED)
                 if self._failures:
                     may_continue = await self._rescue()
         finally:
@@ -464,21 +462,21 @@ class Worker:
     def _end_returned(self, call: Entry, result: Any, now: float) -> None:
         """A result of a group is a list of results. One that is an exception is the failed attempt of its record."""
         if not self._pool.has_groups:
-            self._end_result(call, result, now)
+            self._end_result(call, call, result, now)
             return
         for entry, each in zip(call.records, result, strict=True):
             if isinstance(each, Exception):
                 self._pool.ledger.fail_attempt(entry, each)
-                self._end_failed(entry, each, None, now)
+                self._end_failed(call, entry, each, Reading(each), now)
             else:
-                self._end_result(entry, each, now)
+                self._end_result(call, entry, each, now)
 
-    def _end_result(self, entry: Entry, result: Any, now: float) -> None:
+    def _end_result(self, call: Entry, entry: Entry, result: Any, now: float) -> None:
         wait, retries = None, self._pool.retries
         try:
             self._pool.invoker.check_result(result)
             if retries.checks_results:
-                wait = retries.after_result(entry, result, splits=depth_of(self._entry))
+                wait = retries.after_result(entry, result, splits=call.depth)
             outputs: Any = (result,) if self._pool.flatten is None or wait is not None else self._pool.flatten(result)
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
             self._give_up(entry, error)
@@ -486,7 +484,7 @@ class Worker:
         if wait is None:
             self._pool.ledger.complete(entry, outputs, now)
         else:
-            self._retry(entry, wait, None, now, half_of(self._entry))
+            self._retry(entry, wait, None, now, call.half)
 
     def _end_raised(self, call: Entry, reading: Reading, now: float) -> None:
         """The records of a call that has raised are due for a retry at one instant."""
@@ -494,14 +492,13 @@ class Worker:
         assert isinstance(error, Exception)
         self._pool.ledger.fail_attempt(call, error)
         if not self._pool.has_groups:
-            self._end_failed(call, error, None, now, reading=reading)
+            self._end_failed(call, call, error, reading, now)
             return
         self._pool.invoker.name_group(error, call.records)
         draw = self._pool.retries.draw()
-        for entry, each, half in zip(
-            call.records, self._errors(error, call), self._halves_of(call, reading), strict=True
-        ):
-            self._end_failed(entry, each, draw, now, half=half, reading=reading)
+        errors, halves = self._errors(error, call), self._halves_of(call, reading)
+        for entry, each, half in zip(call.records, errors, halves, strict=True):
+            self._end_failed(call, entry, each, reading, now, draw=draw, half=half)
         self._pool.running.pop(call, None)
 
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
@@ -519,7 +516,7 @@ class Worker:
             error.__cause__ = cause
             self._pool.retries.mark_timeout(error)
             self._pool.ledger.fail_attempt(entry, error)
-            self._end_failed(entry, error, draw, now, half=half)
+            self._end_failed(call, entry, error, Reading(error), now, draw=draw, half=half)
 
     def _end_cancelled(self, call: Entry, now: float) -> None:
         for entry in call.records:
@@ -528,25 +525,36 @@ class Worker:
 
     def _end_failed(
         self,
+        call: Entry,
         entry: Entry,
         error: Exception,
-        draw: float | None,
+        reading: Reading,
         now: float,
         *,
+        draw: float | None = None,
         half: Half | None = None,
-        reading: Reading | None = None,
     ) -> None:
-        """The attempt of a record has failed. `half`: the one in which it is called again if it is not retried."""
+        """The attempt of a record has failed.
+
+        Args:
+            call: The running call.
+            entry: The record.
+            error: Its own copy of the error.
+            reading: What the call has raised.
+            now: The time.
+            draw: As in `Retries.after_error`.
+            half: The half in which the record is called again if it is not retried.
+        """
         retries = self._pool.retries
         try:
-            wait = retries.after_error(entry, error, draw, splits=depth_of(self._entry), reading=reading)
+            wait = retries.after_error(entry, error, reading, draw, splits=call.depth)
         except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
             self._give_up(entry, raised)
             return
         if wait is not None:
-            is_requested = reading is not None and reading.seconds is not None and wait <= reading.seconds
+            is_requested = reading.seconds is not None and wait <= reading.seconds
             at_most = self._pool.longest_wait if is_requested else inf
-            self._retry(entry, wait, error, now, half_of(self._entry), at_most=at_most)
+            self._retry(entry, wait, error, now, call.half, at_most=at_most)
         elif half is not None and retries.may_split(error):
             self._retry(entry, 0.0, error, now, half)
         else:
@@ -578,7 +586,6 @@ class Worker:
 
     def _give_up(self, entry: Entry, error: Exception | None = None, cause: Exception | None = None) -> None:
         """A record has no result: see `_Failure`."""
-        self._failures = [] if self._failures is None else self._failures
         self._failures.append(_Failure(entry, error, cause))
 
     def _halves_of(self, call: Entry, reading: Reading | None = None) -> Sequence[Half | None]:
@@ -627,16 +634,16 @@ class Worker:
         if self._entry is None or not isinstance(rest, Exception):
             return False
         if self._scope.cancelled_caught:  # the scope has removed the cancellation from the group
-            self._cause = rest
-            return True
-        if cancelled is None:
+            self._end(None, _End.EXPIRED, rest)
+        elif cancelled is not None:
+            self._end(None, _End.CANCELLED, rest)
+        else:
             return False
-        self._end(None, _End.CANCELLED, rest)
         return True
 
     def _cancel(self) -> None:
         if self._entry is not None:
-            self._failures = None
+            self._failures = []
             self._end(None, _End.CANCELLED)
 
     async def _rescue(self) -> bool:
@@ -647,8 +654,7 @@ class Worker:
         """
         call, failures = self._entry, self._failures
         assert call is not None
-        assert failures is not None
-        self._entry, self._failures = None, None
+        self._entry, self._failures = None, []
         self._pool.running.pop(call, None)
         self._pool.emitter.emit()  # other records of the call
         if not self._pool.scheduler.is_plain:

@@ -26,7 +26,7 @@ from .._account.verdict import Verdict
 from .._core.observer import Meter
 from .._core.options import Options
 from .._core.snapshot import Snapshot
-from .._errors import AttemptTimeoutError
+from .._operator.errors import AttemptTimeoutError
 from .._values.describe import describe, duration, printable
 from .._values.notes import leaves_of, text_of
 from .display import frame_of

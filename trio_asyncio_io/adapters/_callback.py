@@ -16,7 +16,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, ove
 
 import trio
 
-from .._errors import NotAsyncError
+from .._operator.errors import NotAsyncError
 from .._operator.function import Wrapper
 from .._values.describe import describe
 from ._in_thread import cancelled_by_asyncio, check_synchronous

@@ -20,8 +20,9 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from .._errors import NotAsyncError, is_cancelled, outcome_of, split
+from .._core.reading import outcome_of
 from .._operator.calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
+from .._operator.errors import NotAsyncError, is_cancelled, split
 from .._values.checks import check_int, check_number
 from .._values.describe import describe
 from ._policy import Policy, RunChange, Wrapped, by_position

@@ -14,8 +14,8 @@ import trio
 from .._core.admission import check_settled
 from .._core.elements import Watermark, value_of
 from .._core.gate import CURRENT_CALL, Gate, PerKey, RefusedError
+from .._core.reading import outcome_of
 from .._core.retry import RetryStrategy
-from .._errors import outcome_of
 from .._operator.function import AsyncFunction, Function, Wrapper, as_function, awaitable_from
 from .._operator.stream import unordered_wait
 from .._values.checks import check_callback, check_int, check_number, check_optional_name

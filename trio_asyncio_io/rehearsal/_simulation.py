@@ -27,9 +27,10 @@ from .._core.gate import OK, Gate, Outcome, PerKey, expired
 from .._core.observation import ledger_for
 from .._core.options import Options
 from .._core.queue import Entry
+from .._core.reading import Reading
 from .._core.retry import Retries
 from .._core.scheduler import Scheduler
-from .._errors import AttemptTimeoutError, Reading
+from .._operator.errors import AttemptTimeoutError
 from .._operator.gates import Gates
 from .._values.describe import describe
 from ..gates import Budget
@@ -274,7 +275,7 @@ class _Events:
                 wait = retries.after_result(entry, call.result)
         else:
             run.refused += outcome is call.error and call.outcome == "refused"
-            wait = retries.after_error(entry, outcome)
+            wait = retries.after_error(entry, outcome, Reading(outcome))
         if wait is not None:
             if self._scheduler.retry(entry, None, wait, now, has_raised=outcome is not None):
                 retries.withdraw()
