@@ -152,7 +152,7 @@ class Truth(trio.abc.Instrument):
 
     def _new(self) -> list[Any]:
         """The records without an attempt that are in no call."""
-        running = self.operator._parts._scheduler.deadlines.running
+        running = self.operator._parts._scheduler.running.scopes
         in_groups = {id(each) for call in running for each in call.records}
         entries = self.operator._ledger.order.entries()
         return [each for each in entries if each.results is None and not each.attempts and id(each) not in in_groups]
