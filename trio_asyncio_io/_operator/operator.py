@@ -75,17 +75,17 @@ from .gates import Gates
 from .results import Consumers, DeadLetters, Emitter, Results
 from .sharing import Scope
 from .signatures import (
-    Flat,
     FlatFunction,
     FlatGroupFunction,
-    FlatGroups,
     Function,
     GroupFunction,
-    Groups,
     Key,
     Marked,
     MarkedSource,
-    Single,
+    PutFlat,
+    PutFlatGroups,
+    PutGroups,
+    PutSingle,
     Source,
 )
 from .tasks import Wakeup, awaited, interruptible, read_clocks
@@ -136,84 +136,38 @@ class AsyncWaitOperator(Generic[T, R]):
     """
 
     @overload
-    def __init__(
-        self,
-        function: Function[T, R],
-        *,
-        mode: Mode = "ordered",
-        key: Key[T] | None = None,
-        source: Source[T] | None = None,
-        **options: Unpack[Single[T, R]],
-    ) -> None: ...
+    def __init__(self, function: Function[T, R], **options: Unpack[PutSingle[T, R, T, Source[T]]]) -> None: ...
     @overload
     def __init__(
         self: AsyncWaitOperator[Marked[V], Marked[S]],
         function: Function[V, S],
-        *,
-        mode: Mode = "ordered",
-        key: Key[V] | None = None,
-        source: MarkedSource[V] | None = None,
-        **options: Unpack[Single[Marked[V], Marked[S]]],
+        **options: Unpack[PutSingle[Marked[V], Marked[S], V, MarkedSource[V]]],
     ) -> None: ...
     @overload
-    def __init__(
-        self,
-        function: FlatFunction[T, R],
-        *,
-        mode: Mode = "ordered",
-        key: Key[T] | None = None,
-        source: Source[T] | None = None,
-        **options: Unpack[Flat[T, R]],
-    ) -> None: ...
+    def __init__(self, function: FlatFunction[T, R], **options: Unpack[PutFlat[T, R, T, Source[T]]]) -> None: ...
     @overload
     def __init__(
         self: AsyncWaitOperator[Marked[V], Marked[S]],
         function: FlatFunction[V, S],
-        *,
-        mode: Mode = "ordered",
-        key: Key[V] | None = None,
-        source: MarkedSource[V] | None = None,
-        **options: Unpack[Flat[Marked[V], Marked[S]]],
+        **options: Unpack[PutFlat[Marked[V], Marked[S], V, MarkedSource[V]]],
     ) -> None: ...
     @overload
-    def __init__(
-        self,
-        function: GroupFunction[T, R],
-        *,
-        mode: Mode = "ordered",
-        key: Key[T] | None = None,
-        source: Source[T] | None = None,
-        **options: Unpack[Groups[T, R]],
-    ) -> None: ...
+    def __init__(self, function: GroupFunction[T, R], **options: Unpack[PutGroups[T, R, T, Source[T]]]) -> None: ...
     @overload
     def __init__(
         self: AsyncWaitOperator[Marked[V], Marked[S]],
         function: GroupFunction[V, S],
-        *,
-        mode: Mode = "ordered",
-        key: Key[V] | None = None,
-        source: MarkedSource[V] | None = None,
-        **options: Unpack[Groups[Marked[V], Marked[S]]],
+        **options: Unpack[PutGroups[Marked[V], Marked[S], V, MarkedSource[V]]],
     ) -> None: ...
     @overload
     def __init__(
-        self,
-        function: FlatGroupFunction[T, R],
-        *,
-        mode: Mode = "ordered",
-        key: Key[T] | None = None,
-        source: Source[T] | None = None,
-        **options: Unpack[FlatGroups[T, R]],
+        self, function: FlatGroupFunction[T, R], **options: Unpack[PutFlatGroups[T, R, T, Source[T]]]
     ) -> None: ...
     @overload
     def __init__(
         self: AsyncWaitOperator[Marked[V], Marked[S]],
         function: FlatGroupFunction[V, S],
-        *,
-        mode: Mode = "ordered",
-        key: Key[V] | None = None,
-        source: MarkedSource[V] | None = None,
-        **options: Unpack[FlatGroups[Marked[V], Marked[S]]],
+        **options: Unpack[PutFlatGroups[Marked[V], Marked[S], V, MarkedSource[V]]],
     ) -> None: ...
     def __init__(
         self,

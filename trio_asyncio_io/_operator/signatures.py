@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Generic, Literal, Required, TypeAlias, TypeVar, final
+from typing import Generic, Literal, Required, TypeAlias, TypedDict, TypeVar, final
 
 from .._core.elements import Element, StreamRecord, Watermark
-from .._core.options import OptionsArguments
+from .._core.options import Mode, OptionsArguments
 from .._core.parameters import E
 from .._core.snapshot import Snapshot
 from .function import AsyncFunction, Function
@@ -36,6 +36,10 @@ __all__ = [
     "MarkedSource",
     "Mixed",
     "MixedSource",
+    "PutFlat",
+    "PutFlatGroups",
+    "PutGroups",
+    "PutSingle",
     "Running",
     "Single",
     "SingleMixed",
@@ -45,6 +49,8 @@ __all__ = [
 
 T = TypeVar("T")
 R = TypeVar("R")
+V = TypeVar("V")
+S = TypeVar("S")
 
 Marked: TypeAlias = StreamRecord[T] | Watermark
 Mixed: TypeAlias = T | StreamRecord[T] | Watermark
@@ -118,3 +124,27 @@ class SingleMixed(OptionsArguments, total=False):
     timeout: Required[float]
     group: None
     flatten: Literal[False]
+
+
+class Put(TypedDict, Generic[V, S], total=False):
+    """The options of `AsyncWaitOperator` alone: V is the value that the function takes, S the type of the source."""
+
+    mode: Mode
+    key: Key[V] | None
+    source: S | None
+
+
+class PutSingle(Single[T, R], Put[V, S], Generic[T, R, V, S], total=False):
+    """The options of `AsyncWaitOperator` in this shape."""
+
+
+class PutFlat(Flat[T, R], Put[V, S], Generic[T, R, V, S], total=False):
+    """See `PutSingle`."""
+
+
+class PutGroups(Groups[T, R], Put[V, S], Generic[T, R, V, S], total=False):
+    """See `PutSingle`."""
+
+
+class PutFlatGroups(FlatGroups[T, R], Put[V, S], Generic[T, R, V, S], total=False):
+    """See `PutSingle`."""
