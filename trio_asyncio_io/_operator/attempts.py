@@ -59,7 +59,9 @@ class Invoker:
         self._on_timeout: OnTimeout | None = (
             _timeout_method(function) if options.on_timeout is None else options.on_timeout
         )
-        self.retries = self._retries(options)
+        self.retries = Retries(
+            options.retry, options.capacity, guard=interruptible, on_denied=self._deny_retry, is_final=_is_final
+        )
         self.call = self._call(function, gates)
         self.flatten: Callable[[Any], Sequence[Any]] | None = interruptible(_flattened) if options.flatten else None
 
@@ -76,15 +78,6 @@ class Invoker:
         if retry is not None and retry.attempt_timeout < inf:
             call = _timed(_interruptible(call), retry.attempt_timeout, self._options.timeout, self.retries)
         return call
-
-    def _retries(self, options: Options) -> Retries:
-        return Retries(
-            options.retry,
-            options.capacity,
-            guard=interruptible,
-            on_denied=self._deny_retry,
-            is_final=_is_final,
-        )
 
     def _deny_retry(self, error: Exception | None) -> None:
         self._ledger.deny_retry()
@@ -119,13 +112,12 @@ class Invoker:
         Raises:
             Exception: The element's own, or the one that `on_error` raised. Its note names the element.
         """
-        if error is not None:
-            return await self._apply_policy(entry, error)
-        try:
-            return await self._replace_timed_out(entry, cause)
-        except Exception as final:  # noqa: BLE001 - on_timeout may raise anything
-            self._ledger.fail_after_timeout(entry, final, trio.current_time())
-            error = final
+        if error is None:
+            try:
+                return await self._replace_timed_out(entry, cause)
+            except Exception as final:  # noqa: BLE001 - on_timeout may raise anything
+                self._ledger.fail_after_timeout(entry, final, trio.current_time())
+                error = final
         return await self._apply_policy(entry, error)
 
     def fail_while_stopping(self, entry: Entry, error: Exception) -> Exception | None:
@@ -161,22 +153,18 @@ class Invoker:
                 self._ledger.skip()
             case "dead_letter":
                 self._ledger.dead_letter(entry, error, trio.current_time())
-            case _:
-                return await self._replace_failed(entry, error)
+            case handler:
+                try:
+                    return await self._handled("on_error", entry, cast(Any, handler), entry.value, error)
+                except Exception as final:
+                    self.named(final, entry)
+                    raise
         return ()
 
     async def _replace_timed_out(self, entry: Entry, cause: Exception | None) -> Sequence[Any]:
         if self._on_timeout is None:
             raise self._timeout_error(entry, "the function gave no result") from cause
         return await self._handled("on_timeout", entry, self._on_timeout, entry.value)
-
-    async def _replace_failed(self, entry: Entry, error: Exception) -> Sequence[Any]:
-        handler = cast(Callable[..., Any], self._options.on_error)
-        try:
-            return await self._handled("on_error", entry, handler, entry.value, error)
-        except Exception as final:
-            self.named(final, entry)
-            raise
 
     async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         with _Limit(self._options.timeout) as limit:

@@ -346,8 +346,10 @@ class Parts(Generic[T, R]):
             self.ledger, self._consumers, chunk, dead_letters, has_room=has_room, has_received=has_received
         )
         self._on_failure = on_failure
-        self._gates = self._gates_of(options)
-        if self._gates is not None:
+        self._gates: Gates | None = None
+        if options.gates:
+            counters = self.ledger.counters
+            self._gates = Gates(options.gates, lambda: counters.running, self.ledger.throttle, self._fail_gate)
             self.ledger.flow.finding = self._gates.finding
         self.invoker = Invoker(function, options, self.ledger, self._gates)
         self._scheduler = Scheduler(
@@ -408,12 +410,6 @@ class Parts(Generic[T, R]):
             self._gates.close()
         self.output.dead_letters.abandon()
         self.output.close()
-
-    def _gates_of(self, options: Options) -> Gates | None:
-        if not options.gates:
-            return None
-        counters = self.ledger.counters
-        return Gates(options.gates, lambda: counters.running, self.ledger.throttle, self._fail_gate)
 
     def _fail_gate(self, error: Exception, entry: Entry | None) -> None:
         """A gate is broken, or the `weight` of a gate or the `key` of a `PerKey` has raised."""
