@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextvars import copy_context
 from heapq import heappop, heappush
+from itertools import repeat
 from math import inf
 from typing import Any
 
@@ -75,6 +76,9 @@ class FakeGates:
             gate = self._per_key()
             self.keys[value[0]] = line_of([gate], [*self._common, gate], self.line)
         return self.keys[value[0]]
+
+    def end(self, call: Entry, since: float, end: Outcome, now: float) -> None:
+        self.admissions.pop(call.sequence).end(repeat(end), now)
 
 
 def made(

@@ -35,12 +35,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from itertools import count, repeat, takewhile
+from itertools import count, takewhile
 from math import inf
 from typing import Any, Protocol
 
 from .admission import Admission, GateLine, Rank, WaitingCall, Weights, rank_of
-from .gate import CANCELLED, RefusedError
+from .gate import CANCELLED, Outcome, RefusedError
 from .groups import Group, Grouping, Half, Pool
 from .ledger import Ledger
 from .queue import Entry
@@ -57,6 +57,8 @@ class Gates(Protocol):
     admissions: dict[int, Admission]
 
     def line_of(self, *arguments: object) -> GateLine: ...
+
+    def end(self, call: Entry, since: float, end: Outcome, now: float) -> object: ...
 
 
 class RunningCalls:
@@ -192,9 +194,7 @@ class Scheduler:
         if self.waiting or self.grouping.size:
             self.advance(now)
         while counters.running < capacity and ledger.may_start:
-            # As many records wait for a gate as slots are free
-            only_retries = self.must_retry_first
-            has_place = not only_retries and counters.running + len(line.heap) < capacity
+            has_place = self._has_place
             waiting = self._first_ready(now, has_place) if self._for_slot or self.grouping.size else None
             if waiting is not None:
                 self._ask(waiting.entry, waiting, now)
@@ -247,7 +247,7 @@ class Scheduler:
         at = self._backoffs[0][0] if self._backoffs else inf
         if self._keys_due:
             at = min(at, self._keys_due[0][0])
-        if self._has_free_slot():
+        if self._counters.running < self._capacity:
             if self.grouping.size:
                 at = min(at, self.grouping.due_at())
             if self._line.heap and self._line.held_until > -inf:
@@ -259,8 +259,7 @@ class Scheduler:
         ledger, line = self._ledger, self._line
         if self._counters.running >= self._capacity or not ledger.may_start:
             return False
-        only_retries = self.must_retry_first
-        has_place = not only_retries and self._counters.running + len(line.heap) < self._capacity
+        only_retries, has_place = self.must_retry_first, self._has_place
         if self._changed or (self._for_slot and (has_place or self._for_slot[0][1].entry.attempts)):
             return True
         if line.heap and line.held_until == -inf and (not only_retries or line.heap[0][1].entry.attempts):
@@ -268,6 +267,11 @@ class Scheduler:
         if self.grouping.size:
             return self._complete_pool() is not None or (not only_retries and self._makes_group())
         return bool(ledger.jobs) and has_place
+
+    @property
+    def _has_place(self) -> bool:
+        """Whether a new record may go to the gates: at most as many wait there as slots are free."""
+        return not self.must_retry_first and self._counters.running + len(self._line.heap) < self._capacity
 
     def _makes_group(self) -> bool:
         jobs = len(self._ledger.jobs)
@@ -319,10 +323,9 @@ class Scheduler:
 
     def start_extra(self, entry: Entry, weights_in: Callable[[GateLine], Weights], now: float) -> Admission | None:
         """Start a further call of a running record. None: a gate holds it back or refuses it, or records wait."""
-        gates = self._gates
-        assert gates is not None
+        assert self._gates is not None
         try:
-            line = gates.line_of(entry.records[0].value)
+            line = self._gates.line_of(entry.records[0].value)
             weights = weights_in(line)
             return None if line.line_for(weights, now) else Admission(line, now, weights).start()
         except RefusedError:
@@ -349,14 +352,15 @@ class Scheduler:
 
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
-        for call, waiting, _ in self.starts:
-            if self._gates is not None and (admission := self._gates.admissions.pop(call.sequence, None)) is not None:
-                self._end(admission, now)
+        starts = list(self.starts)
+        self.starts.clear()
+        for call, waiting, refusal in starts:
+            if self._gates is not None and refusal is None:
+                self._gates.end(call, now, CANCELLED, now)
             if waiting is None:
                 self._ledger.release(call, now)
             else:
                 waiting.run(self._ledger.release, call, now)
-        self.starts.clear()
         for waiting in self.waiting.values():
             if waiting.held_by is self._line:
                 self._leave_line(waiting, now)
@@ -369,12 +373,6 @@ class Scheduler:
             records.clear()
         self._ledger.settle(now)
 
-    def _end(self, admission: Admission, now: float) -> None:
-        try:
-            admission.end(repeat(CANCELLED), now)
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._on_failure(error, None)
-
     # Candidates
 
     def _recheck_held(self) -> None:
@@ -382,9 +380,6 @@ class Scheduler:
         if self._line.held_until == inf:
             self._line.held_until = -inf
         self._changed |= self._held
-
-    def _has_free_slot(self) -> bool:
-        return self._ledger.may_start and self._counters.running < self._capacity
 
     def _first_ready(self, now: float, has_place: bool) -> WaitingCall | None:  # noqa: FBT001
         """Remove and return the call that goes to the gates next, if it is not that of the next job."""

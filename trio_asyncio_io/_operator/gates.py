@@ -157,25 +157,15 @@ def use_family(copies: Copies, refresh: Callable[[], None], *, is_keyed: bool) -
     is_own = is_keyed and gate.identity == id(gate)
     identity = is_keyed, id(copies) if is_own else gate.identity
     family = families.get(identity)
-    if family is None or not _check_configuration(family.gate, gate, is_used=bool(family.users)):
+    if family is None or family.gate.configuration() != gate.configuration():
+        if family is not None and family.users:
+            raise ValueError(
+                f"two different gates have the name {gate.name!r}: {family.gate} is in use, and {gate} was given. Give "
+                "both the same arguments, or different names"
+            )
         family = families[identity] = GateFamily(copies, identity)
     family.users.add(refresh)
     return family
-
-
-def _check_configuration(first: Gate, given: Gate, *, is_used: bool) -> bool:
-    """Whether two gates of one name have the same configuration.
-
-    Raises:
-        ValueError: They have not, and the first one is used.
-    """
-    is_same = first.configuration() == given.configuration()
-    if is_used and not is_same:
-        raise ValueError(
-            f"two different gates have the name {given.name!r}: {first} is in use, and {given} was given. Give both "
-            "the same arguments, or different names"
-        )
-    return is_same
 
 
 class Gates:

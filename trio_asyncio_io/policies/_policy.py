@@ -93,9 +93,7 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
             TypeError: The arguments are not hashable, and the policy needs a `key`.
         """
         if self._key is None and len(arguments) == 1 and type(arguments[0]) in {str, int}:
-            return distinct_key(
-                arguments[0]
-            )  # the most frequent case, without a tuple: no other arguments have this key
+            return distinct_key(arguments[0])  # the most frequent case, without a tuple: no others have this key
         key = arguments if self._key is None else self._key(*arguments)
         try:
             hash(key)
