@@ -61,10 +61,6 @@ class SharedGate:
         self._on_idle_change = on_idle_change
         self._was_idle = gate.is_idle
 
-    def has_calls(self) -> bool:
-        """Whether an operator that uses the gate has a running call."""
-        return any(line.count_running() for line in self.lines)
-
     def notify_others(self) -> None:
         """The gate has changed. Its only user knows that already."""
         if self.gate.is_idle != self._was_idle:
@@ -167,8 +163,6 @@ class GateLine:
 
         Raises the same errors as `weights_of`.
         """
-        if not self.is_weighted:
-            return self.unweighted
         if len(records) == 1:
             return self.weights_of(records[0].value)
         weights = zip(*(self.weights_of(entry.value) for entry in records), strict=True)
@@ -274,7 +268,7 @@ def _weight_of(gate: Gate, weight: Callable[..., float], *values: object) -> flo
 def _check_delay(delay: float, shared: SharedGate) -> None:
     legal = "seconds, not NaN (0.0 admits the call)"
     check_number("delay", delay, legal, lambda seconds: seconds >= -inf, noun="seconds as a number", of=shared.gate)
-    if delay == inf and not shared.has_calls():
+    if delay == inf and not any(line.count_running() for line in shared.lines):
         raise RuntimeError(
             f"the gate {describe(shared.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "
             "could change that. Return a finite delay"

@@ -157,13 +157,17 @@ class Grouping:
         if since < pool.opened:
             self._open(pool, since)
         if is_first:
-            heappush(self._all, (rank, next(self._numbers), pool))
+            self._push(pool, self._all)
         if pool.is_complete and (is_first or len(pool.records) == self.size):
-            heappush(self._complete, (pool.rank, next(self._numbers), pool))
+            self._push(pool, self._complete)
 
     def _open(self, pool: Pool, since: float) -> None:
         pool.open(since)
         heappush(self._due, (since + pool.wait, next(self._numbers), pool))
+
+    def _push(self, pool: Pool, *heaps: list[tuple[Rank, int, Pool]]) -> None:
+        for heap in heaps:
+            heappush(heap, (pool.rank, next(self._numbers), pool))
 
     def advance(self, now: float) -> None:
         """Complete the groups whose first records have waited long enough."""
@@ -171,7 +175,7 @@ class Grouping:
             due, _, pool = heappop(self._due)
             if pool.records and not pool.is_due and pool.opened + pool.wait == due:
                 pool.is_due = True
-                heappush(self._complete, (pool.rank, next(self._numbers), pool))
+                self._push(pool, self._complete)
 
     def due_at(self) -> float:
         """When `advance` completes the next group. It may be too early."""
@@ -181,8 +185,7 @@ class Grouping:
         """A group has left the line of a key."""
         for pool in self._behind.pop(line, ()):
             if pool.records:
-                heappush(self._all, (pool.rank, next(self._numbers), pool))
-                heappush(self._complete, (pool.rank, next(self._numbers), pool))
+                self._push(pool, self._all, self._complete)
 
     def waits_for_more(self, number: int, line: GateLine) -> bool:
         """Whether this number of new records in front of these gates leaves a group incomplete that is not due."""
@@ -226,9 +229,7 @@ class Grouping:
         if pool.records:
             self._open(pool, pool.records[0][1])
             pool.advance(now)
-            heappush(self._all, (pool.rank, next(self._numbers), pool))
-            if pool.is_complete:
-                heappush(self._complete, (pool.rank, next(self._numbers), pool))
+            self._push(pool, self._all, *((self._complete,) if pool.is_complete else ()))
         else:
             del self._pools[pool.key]
             pool.key.line.running -= 1

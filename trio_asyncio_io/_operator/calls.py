@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Protocol
 from weakref import WeakMethod
 
@@ -24,11 +23,9 @@ from .._core.queue import Entry
 
 __all__ = [
     "FromCache",
-    "GatesOfCall",
     "WeighedCall",
-    "deadline_of_call",
+    "Worker",
     "follow_creator",
-    "gates_of_call",
     "ledger_of_call",
     "nurseries_of_call",
     "present_call",
@@ -38,6 +35,7 @@ __all__ = [
     "remove_worker",
     "stop_of_call",
     "usage_of_all",
+    "worker_of_call",
 ]
 
 
@@ -169,25 +167,23 @@ def usage_of_all(name: str | None = None) -> tuple[float, float] | None:
 # What policies need of the present call
 
 
-class GatesOfCall(Protocol):
-    """The gates of a task's present call, for policies that make further calls for its element."""
+class Worker(Protocol):
+    """What makes the present task's call, as policies see it."""
+
+    def deadline(self) -> float:
+        """The deadline of the element."""
+
+    def is_from_cache(self) -> bool:
+        """Whether a cache has answered the present attempt, or a part of it."""
+
+    def set_from_cache(self, answered: bool) -> None:  # noqa: FBT001 - as of a context variable
+        """See `FromCache`."""
 
     def admit_extra(self) -> AbstractContextManager[object] | None:
-        """Start another call, and return what it must run in. None: the gates do not admit it now."""
+        """Start another call for the element, and return what it must run in. None: the gates do not admit it now."""
 
     def lose(self, error: Exception | None) -> None:
         """Report that the call has raised, or was cancelled (None), and that another call has given the result."""
-
-
-class _Worker(GatesOfCall, Protocol):
-    @property
-    def has_gates(self) -> bool: ...
-
-    def deadline(self) -> float: ...
-
-    def is_from_cache(self) -> bool: ...
-
-    def set_from_cache(self, answered: bool) -> None: ...  # noqa: FBT001 - as of a context variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +195,24 @@ class _Operator:
 # Of calls that no worker makes. In a worker, setting a variable would cost a copy of its context, and a checkpoint
 _FROM_CACHE: ContextVar[bool] = ContextVar("trio_asyncio_io_from_cache", default=False)
 # Not weak: the traceback of an error leads from a worker to its task, so a weak key would never go
-_WORKERS: dict[trio.lowlevel.Task, _Worker] = {}
+_WORKERS: dict[Task, Worker] = {}
 # By nursery, not as a context variable, which would cost each element time
 _OPERATORS: dict[trio.Nursery, _Operator] = {}
 
 
-def register_worker(worker: _Worker) -> None:
+def register_worker(worker: Worker) -> None:
     """The present task makes the calls of this worker, until `remove_worker`."""
-    _WORKERS[trio.lowlevel.current_task()] = worker
+    _WORKERS[current_task()] = worker
 
 
 def remove_worker() -> None:
     """The present task makes no more calls."""
-    del _WORKERS[trio.lowlevel.current_task()]
+    del _WORKERS[current_task()]
+
+
+def worker_of_call() -> Worker | None:
+    """The worker that makes the present task's call. None: no operator makes it, or not in a task of its own."""
+    return _WORKERS.get(current_task())
 
 
 def register_operator(nursery: trio.Nursery, ledger: Ledger, stop: Callable[[Exception], None]) -> None:
@@ -224,12 +225,6 @@ def remove_operator(nursery: trio.Nursery) -> None:
     _OPERATORS.pop(nursery, None)
 
 
-def deadline_of_call() -> float:
-    """When the present task's call is cancelled: the deadline of its element, or of a cancel scope around it."""
-    worker = _WORKERS.get(trio.lowlevel.current_task())
-    return min(inf if worker is None else worker.deadline(), trio.current_effective_deadline())
-
-
 class FromCache:
     """Whether a cache has answered the present call.
 
@@ -239,22 +234,16 @@ class FromCache:
 
     def get(self) -> bool:
         """Whether `cached` or `persistent` has answered it, or a part of it."""
-        worker = _WORKERS.get(current_task())
+        worker = worker_of_call()
         return _FROM_CACHE.get() if worker is None else worker.is_from_cache()
 
     def set(self, answered: bool) -> None:  # noqa: FBT001 - as of a context variable
         """Change the value of the present call."""
-        worker = _WORKERS.get(current_task())
+        worker = worker_of_call()
         if worker is None:
             _FROM_CACHE.set(answered)
         else:
             worker.set_from_cache(answered)
-
-
-def gates_of_call() -> GatesOfCall | None:
-    """The gates of the present task's call. None: its operator has no gates, or the task is not an operator's."""
-    worker = _WORKERS.get(trio.lowlevel.current_task())
-    return worker if worker is not None and worker.has_gates else None
 
 
 def ledger_of_call() -> Ledger | None:

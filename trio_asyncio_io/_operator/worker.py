@@ -15,7 +15,7 @@ keeps the slot for its handler, in `_rescue`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -700,25 +700,17 @@ class Worker:
         for each in failures:
             self._pool.ledger.abandon(each.entry)
 
-    # For policies, about the present call
-
-    @property
-    def has_gates(self) -> bool:
-        """Whether its calls have to pass gates."""
-        return self._pool.gates is not None
+    # For policies: see `calls.Worker`
 
     def deadline(self) -> float:
-        """The deadline of the running record."""
         entry = self._entry
         return inf if entry is None or entry not in self._pool.running else entry.since + self._pool.timeout
 
     def is_from_cache(self) -> bool:
-        """Whether a cache has answered the present attempt, or a part of it."""
         entry = self._entry
         return entry is not None and self._from_cache == (entry.sequence, entry.attempts)
 
     def set_from_cache(self, answered: bool) -> None:  # noqa: FBT001 - as of a context variable
-        """See `FromCache`."""
         entry = self._entry
         self._from_cache = None
         if answered and entry is not None:
@@ -726,14 +718,14 @@ class Worker:
             self._pool.ledger.answer_from_cache(entry)
 
     def admit_extra(self) -> AbstractContextManager[object] | None:
-        """Start another call for the record, and return what it must run in; see `GatesOfCall`."""
-        if self._entry is None or self._pool.gates is None:
+        if self._pool.gates is None:
+            return nullcontext()
+        if self._entry is None:
             return None
         weights_in = partial(self._pool.gates.weights_of_extra, self._entry)
         admission = self._pool.scheduler.start_extra(self._entry, weights_in, trio.current_time())
         return None if admission is None else self._pool.gates.around(admission)
 
     def lose(self, error: Exception | None) -> None:
-        """Report to the gates that another call has given the result; see `GatesOfCall`."""
         if self._entry is not None and self._pool.gates is not None:
             self._pool.gates.lose(self._entry, self._pool.ledger.began(self._entry), error)

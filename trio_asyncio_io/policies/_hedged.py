@@ -21,7 +21,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._core.reading import outcome_of
-from .._operator.calls import GatesOfCall, deadline_of_call, gates_of_call, ledger_of_call
+from .._operator.calls import Worker, ledger_of_call, worker_of_call
 from .._operator.errors import NotAsyncError, is_cancelled, split
 from .._values.checks import check_int, check_number
 from .._values.describe import describe
@@ -123,24 +123,23 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
         if seconds is None:
             result: R = await call()
         else:
-            latest = started + SHARE_OF_DEADLINE * (deadline_of_call() - started)
-            gates = gates_of_call()
-            admit = partial(self._admit_extra, latest, gates)
+            worker = worker_of_call()
+            admit = partial(self._admit_extra, started, worker)
             after = max(seconds + ROUNDING, MIN_SECONDS) if self._percent else seconds
             race = Race(call, after, self._extra, admit, started=started, alarms=self._alarms)
             try:
                 result = await race.run()
             except BaseException:
                 error = race.take_error()
-                if error is not None and gates is not None:
-                    gates.lose(error)
+                if error is not None and worker is not None:
+                    worker.lose(error)
                 raise
             if race.is_won_by_extra:
                 self.won += 1
                 if (ledger := ledger_of_call()) is not None:
                     ledger.win_hedge()
-                if gates is not None:
-                    gates.lose(race.take_error())
+                if worker is not None:
+                    worker.lose(race.take_error())
         if self._percent:
             # Not of the call that won: without the slow calls, which lose, the percentile would fall more and more
             self._latencies.add(trio.current_time() - started)
@@ -156,12 +155,14 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
             raise
         return result
 
-    def _admit_extra(self, latest: float, gates: GatesOfCall | None) -> AbstractContextManager[object] | None:
+    def _admit_extra(self, started: float, worker: Worker | None) -> AbstractContextManager[object] | None:
         """Count an additional call, and return its context. None: it may not be made."""
         now = trio.current_time()
-        if self._saved < 1 - ROUNDING or now > latest or now < self._throttled_until:
+        deadline = min(inf if worker is None else worker.deadline(), trio.current_effective_deadline())
+        is_late = now > started + SHARE_OF_DEADLINE * (deadline - started)
+        if is_late or self._saved < 1 - ROUNDING or now < self._throttled_until:
             return None
-        context = nullcontext() if gates is None else gates.admit_extra()
+        context = nullcontext() if worker is None else worker.admit_extra()
         if context is not None:
             self._saved -= 1
             self.extra_calls += 1
