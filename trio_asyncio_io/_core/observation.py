@@ -183,10 +183,11 @@ class Observation:
             elif is_end:
                 started.discard(sequence)
             try:
-                if contexts is None or entry.is_watermark:
+                context = None if contexts is None or entry.is_watermark else self._context_of(sequence, hook)
+                if context is None:
                     method(sequence, entry.element, *found)
                 else:
-                    self._context_of(sequence, hook)(method, sequence, entry.element, *found)
+                    context.run(method, sequence, entry.element, *found)
             except BaseException:  # noqa: BLE001 - the operator does not depend on the user's observer
                 self._log_failure(names[entry.is_watermark])
 
@@ -214,24 +215,19 @@ class Observation:
 
         return take
 
-    def _context_of(self, sequence: int, hook: str) -> Callable[..., Any]:
-        """Runs a hook in the context of its record. A call for a group has many records, so each has its own."""
+    def _context_of(self, sequence: int, hook: str) -> Context | None:
+        """That of a record with a hook. A call for a group has many records, so each has its own."""
         contexts = self._contexts
         assert contexts is not None
         if hook == "started":
             contexts[sequence] = copy_context()
-        context = contexts.pop(sequence, None) if hook in {"dequeued", "emitted"} else contexts.get(sequence)
-        return _here if context is None else context.run
+        return contexts.pop(sequence, None) if hook in {"dequeued", "emitted"} else contexts.get(sequence)
 
     def _log_failure(self, hook: str | None) -> None:
         if not self._has_failed:
             observer = describe(self._observer)
             _log.exception("%s of the observer %s raised; nothing more is reported to it", hook, observer)
         self._has_failed = True
-
-
-def _here(function: Callable[..., None], *arguments: Any) -> None:
-    function(*arguments)
 
 
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
