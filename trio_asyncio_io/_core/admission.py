@@ -446,15 +446,14 @@ class Admission:
             self.settled = {**(self.settled or {}), position: actual}
             each.notify_others()
 
-    def usage(self, name: str | None) -> tuple[float, float] | None:
-        """Estimated and current weight, from the first gate that `settle` would correct."""
-        position = next(self._weighted(name), None)
-        return None if position is None else (self.weights[position], self._weight(position))
+    def usage(self, name: str | None, *, of_all: bool = False) -> tuple[float, float] | None:
+        """Estimated and current weight, from the first gate that `settle` would correct. `of_all`: with further calls.
 
-    def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
-        """The sums of `usage` over this call and its further calls."""
-        if self.usage(name) is None:
-            return None
+        None: there is no such gate.
+        """
+        position = next(self._weighted(name), None)
+        if position is None or not of_all:
+            return None if position is None else (self.weights[position], self._weight(position))
         estimated, settled = zip(*(call.usage(name) or (0.0, 0.0) for call in (self, *self.further)), strict=True)
         return sum_as_written(estimated), sum_as_written(settled)
 

@@ -328,6 +328,7 @@ class Retries:
         is_final: Whether an exception is never retried.
 
     Attributes:
+        account: The balance of the budget.
         are_made: Whether the strategy allows any.
         draw: Returns a random number from 0.0 to 1.0.
         checks_results: Whether `after_result` must be called. Otherwise each result counts.
@@ -357,7 +358,7 @@ class Retries:
         self._retries_exception = guard(strategy.retries_exception)
         self._wait = guard(strategy.wait)
         self._name_of_wait = f"the wait of {describe(strategy)}"
-        self._account = BudgetAccount(strategy.budget, slots)
+        self.account = BudgetAccount(strategy.budget, slots)
         self.draw = Random().random
         self._on_denied = on_denied
         self._is_final = is_final
@@ -418,10 +419,6 @@ class Retries:
         """Whether the budget allows another call, in a part of its group, for the record of the last `after_error`."""
         return not self._was_denied and self._may_retry(error)
 
-    def withdraw(self) -> None:
-        """Count a retry that will be made."""
-        self._account.withdraw()
-
     def _seconds(self, *arguments: Any) -> float | None:
         """The wait before the next attempt. None: it is infinite, so there is no next attempt."""
         wait = check_seconds(self._name_of_wait, self._wait(*arguments))
@@ -429,10 +426,10 @@ class Retries:
 
     def _deposit(self, entry: Entry) -> None:
         if entry.attempts == 1:
-            self._account.deposit()
+            self.account.deposit()
 
     def _may_retry(self, error: Exception | None) -> bool:
-        if self._account.balance >= 1:
+        if self.account.balance >= 1:
             return True
         self._was_denied = True
         self._on_denied(error)

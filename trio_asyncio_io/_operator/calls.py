@@ -103,15 +103,12 @@ class WeighedCall:
             line.change(line.common)
         _settle_if_running(self.outer, actual, name)
 
-    def usage(self, name: str | None) -> tuple[float, float] | None:
+    def usage(self, name: str | None, *, of_all: bool = False) -> tuple[float, float] | None:
         """See `Admission.usage`. A gate of the call around it counts if this one has none."""
-        found = self.admission.usage(name)
-        return _usage_of(self.outer, name) if found is None else found
-
-    def usage_of_all(self, name: str | None) -> tuple[float, float] | None:
-        """The sums of `usage` over this call and the calls that `hedged` has made beside it."""
-        found = self.admission.usage_of_all(name)
-        return _usage_of(self.outer, name) if found is None else found
+        found = self.admission.usage(name, of_all=of_all)
+        if found is None and self.outer is not None:
+            return self.outer.usage(name, of_all=of_all)  # type: ignore[no-any-return]
+        return found
 
 
 @dataclass(eq=False, slots=True)
@@ -127,18 +124,14 @@ class _SharedCall:
     def settle(self, actual: float, name: str | None) -> None:
         _settle_if_running(self.creator, actual, name)
 
-    def usage(self, name: str | None) -> tuple[float, float] | None:
-        return _usage_of(self.creator, name)
+    def usage(self, name: str | None, *, of_all: bool = False) -> tuple[float, float] | None:
+        return self.creator.usage(name, of_all=of_all)  # type: ignore[no-any-return]
 
 
 def _settle_if_running(call: Any, actual: float, name: str | None) -> None:
     if call is not None:
         with suppress(CallEndedError):
             call.settle(actual, name)
-
-
-def _usage_of(call: Any, name: str | None) -> tuple[float, float] | None:
-    return None if call is None else call.usage(name)
 
 
 def present_call(line: GateLine) -> WeighedCall | None:
@@ -160,8 +153,8 @@ def usage_of_all(name: str | None = None) -> tuple[float, float] | None:
     Returns:
         The two sums, or None if the call has no such gate.
     """
-    call: object = CURRENT_CALL.get()
-    return call.usage_of_all(name) if isinstance(call, WeighedCall) else _usage_of(call, name)
+    call = CURRENT_CALL.get()
+    return None if call is None else call.usage(name, of_all=True)
 
 
 # What policies need of the present call

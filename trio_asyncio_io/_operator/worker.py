@@ -578,7 +578,7 @@ class Worker:
         if self._pool.scheduler.retry(
             entry, changed, seconds, now, cause, has_raised=error is not None, half=half, at_most=at_most
         ):
-            self._pool.retries.withdraw()
+            self._pool.retries.account.withdraw()
             self._pool.timer.wake_by(now + min(seconds, at_most))
             self._may_be_early = True  # other calls that fail now may hold back new records
         else:

@@ -278,7 +278,7 @@ class _Events:
             wait = retries.after_error(entry, outcome, Reading(outcome))
         if wait is not None:
             if self._scheduler.retry(entry, None, wait, now, has_raised=outcome is not None):
-                retries.withdraw()
+                retries.account.withdraw()
             else:
                 self._time_out(entry, now)
         elif outcome is None:
