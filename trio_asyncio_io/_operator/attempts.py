@@ -120,11 +120,6 @@ class Invoker:
                 error = final
         return await self._apply_policy(entry, error)
 
-    def fail_while_stopping(self, entry: Entry, error: Exception) -> Exception | None:
-        """Record the error of a call that raised while the operator stopped. Returns it if it is fatal."""
-        self._ledger.fail(entry, error, trio.current_time())
-        return self.named(error, entry) if self._is_fatal(error) else None
-
     def name_group(self, error: Exception, records: Sequence[Entry]) -> None:
         """Add a note that the function was called for a group."""
         number, first = len(records), records[0]
@@ -142,11 +137,12 @@ class Invoker:
         add_note(error, f"element {entry.sequence}, {describe(entry.value)}, {attempt}")
         return error
 
-    def _is_fatal(self, error: Exception) -> bool:
+    def is_fatal(self, error: Exception) -> bool:
+        """Whether this error of a record stops the operator."""
         return self._options.on_error == "raise" or isinstance(error, NotAsyncError) or needs_asyncio(error)
 
     async def _apply_policy(self, entry: Entry, error: Exception) -> Sequence[Any]:
-        if self._is_fatal(error):
+        if self.is_fatal(error):
             raise self.named(error, entry)
         match self._options.on_error:
             case "skip":

@@ -99,7 +99,7 @@ class BlockContext:
         self._mapping = get_referents(self._context)[-1]
         self._values = tuple(self._context.values())
 
-    def run(self, function: Callable[[], None]) -> None:
+    def run(self, function: Callable[[], object]) -> None:
         """Call the function in this context."""
         self._context.run(function)
 

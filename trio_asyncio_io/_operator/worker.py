@@ -181,10 +181,7 @@ class WorkerPool:
 
     def _start_worker(self) -> None:
         self._workers += 1
-        self.context.run(self._spawn)
-
-    def _spawn(self) -> None:
-        self._nursery.start_soon(Worker(self).run, name="trio_asyncio_io worker")
+        self.context.run(partial(self._nursery.start_soon, Worker(self).run, name="trio_asyncio_io worker"))
 
     def _next_instant(self) -> float:
         return min(self.scheduler.running.first(), self.scheduler.wake_at())
@@ -665,38 +662,31 @@ class Worker:
             self._pool.ledger.end_call(trio.current_time())
 
     async def _replace(self, failures: Sequence[_Failure]) -> bool:
-        if trio.current_effective_deadline() == -inf and any(each.error is not None for each in failures):
-            self._end_while_stopping(failures)
-            return False
+        pool, invoker = self._pool, self._pool.invoker
         for each in failures:
-            self._pool.invoker.end(each.entry, each.error)
+            invoker.end(each.entry, each.error)
+        if trio.current_effective_deadline() == -inf and any(each.error is not None for each in failures):
+            self._abandon(failures)
+            for each in failures:  # nobody receives the results any more, but no exception is lost
+                if each.error is not None and invoker.is_fatal(each.error):
+                    pool.on_failure(invoker.named(each.error, each.entry))
+            return False
         for number, each in enumerate(failures):
             try:
-                results = await self._pool.invoker.replace(each.entry, each.error, each.cause)
+                results = await invoker.replace(each.entry, each.error, each.cause)
             except Exception as final:  # noqa: BLE001 - user code may raise anything
                 self._abandon(failures[number:])
-                self._pool.on_failure(final)
+                pool.on_failure(final)
                 return False
             except BaseException:
-                self._abandon(failures[number:])  # already counted as failed or timed out
+                self._abandon(failures[number:])
                 raise
-            self._pool.ledger.finish(each.entry, results, trio.current_time())
-            self._pool.emitter.emit()
+            pool.ledger.finish(each.entry, results, trio.current_time())
+            pool.emitter.emit()
         return True
 
-    def _end_while_stopping(self, failures: Sequence[_Failure]) -> None:
-        """Record failures for which there is no consumer any more, so that no exception is lost."""
-        for each in failures:
-            fatal = None
-            if each.error is None:
-                self._pool.invoker.end(each.entry, None)
-            else:
-                fatal = self._pool.invoker.fail_while_stopping(each.entry, each.error)
-            self._pool.ledger.abandon(each.entry)
-            if fatal is not None:
-                self._pool.on_failure(fatal)
-
     def _abandon(self, failures: Sequence[_Failure]) -> None:
+        """Free the slots of records that are already counted as failed or timed out."""
         for each in failures:
             self._pool.ledger.abandon(each.entry)
 
