@@ -383,7 +383,7 @@ class Retries:
         Args:
             entry: The record.
             error: The exception of its attempt.
-            reading: Of this exception, or of the one that it is a copy of.
+            reading: The reading of this exception, or of the one that it is a copy of.
             draw: The random number for the jitter, from 0.0 to 1.0. None: a new one.
             splits: The attempts that are no retries, because a call was split.
 

@@ -146,7 +146,7 @@ def use_family(copies: Copies, refresh: Callable[[], None], *, is_keyed: bool) -
     """The family of these copies, or of their class and name, in the present Trio run.
 
     Args:
-        copies: Of a gate.
+        copies: The copies of a gate.
         refresh: Becomes a user of the family.
         is_keyed: Whether the copies are those of a `PerKey`, which share no state with a gate for all calls.
 

@@ -8,7 +8,7 @@
                 input_ended = True
 
     worker:     loop:                                       # at most `capacity` of them
-                    wait for scheduler.next()               # due retries first, then records in arrival order; gates
+                    wait for scheduler.take()               # due retries first, then records in arrival order; gates
                     set the deadline
                     result = await function(value)          # one attempt
                     if that raised, and another attempt begins before the deadline:
@@ -21,7 +21,7 @@
 
     timer:      loop:
                     sleep until the first instant           # a deadline, the end of a backoff, a gate that opens
-                    cancel the scopes of workers whose deadlines have expired; let workers call scheduler.next()
+                    cancel the scopes of workers whose deadlines have expired; let workers call scheduler.assign()
 
     emit:       if the emitter waits and little is leaving: emit a chunk here; if there is more, wake the emitter
 

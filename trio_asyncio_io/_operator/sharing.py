@@ -350,7 +350,7 @@ class Instance:
     end of the Trio run, it closes the resource.
 
     Args:
-        name: Of the resource.
+        name: The name of the resource.
         make: Returns the resource; see `opened`.
         open_timeout: Seconds that opening may take.
         on_end: Called when the resource is closed or has failed.

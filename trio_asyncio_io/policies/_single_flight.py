@@ -60,7 +60,7 @@ class SharedCall(Generic[R]):
         """Start the call's task.
 
         Args:
-            name: Of the task.
+            name: The name of the task.
         """
         follow_creator(self._context)
         trio.lowlevel.spawn_system_task(self._run, name=name, context=self._context)
