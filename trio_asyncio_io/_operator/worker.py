@@ -489,13 +489,13 @@ class Worker:
         assert isinstance(error, Exception)
         self._pool.ledger.fail_attempt(call, error)
         if not self._pool.has_groups:
-            self._end_failed(call, call, error, reading, now)
+            self._end_failed(call, call, error, reading, now, at_most=self._pool.longest_wait)
             return
         self._pool.invoker.name_group(error, call.records)
         draw = self._pool.retries.draw()
         errors, halves = self._errors(error, call), self._halves_of(call, reading)
         for entry, each, half in zip(call.records, errors, halves, strict=True):
-            self._end_failed(call, entry, each, reading, now, draw=draw, half=half)
+            self._end_failed(call, entry, each, reading, now, draw=draw, half=half, at_most=self._pool.longest_wait)
         self._pool.running.pop(call, None)
 
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
@@ -530,6 +530,7 @@ class Worker:
         *,
         draw: float | None = None,
         half: Half | None = None,
+        at_most: float = inf,
     ) -> None:
         """The attempt of a record has failed.
 
@@ -541,6 +542,7 @@ class Worker:
             now: The time.
             draw: As in `Retries.after_error`.
             half: The half in which the record is called again if it is not retried.
+            at_most: Upper limit of a wait that the service requests, if the error was reported to the gates.
         """
         retries = self._pool.retries
         try:
@@ -550,8 +552,7 @@ class Worker:
             return
         if wait is not None:
             is_requested = reading.seconds is not None and wait <= reading.seconds
-            at_most = self._pool.longest_wait if is_requested else inf
-            self._retry(entry, wait, error, now, call.half, at_most=at_most)
+            self._retry(entry, wait, error, now, call.half, at_most=at_most if is_requested else inf)
         elif half is not None and retries.may_split(error):
             self._retry(entry, 0.0, error, now, half)
         else:
