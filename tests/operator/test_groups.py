@@ -26,7 +26,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Gate, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import Auto, Gate, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder
 
@@ -771,3 +771,23 @@ def test_invalid_options_are_named(options: dict[str, Any], kind: type[Exception
 def test_the_default_buffer_is_a_hundred_times_the_records_that_run_at_once() -> None:
     assert Options(1.0, capacity=5, group=10).buffer == 5_000
     assert Options(1.0, capacity=100, group=5_000).buffer == 500_000
+
+
+class BusyError(Exception):
+    """A response that requests a wait longer than the `give_up` of a gate."""
+
+    retry_after = 1000.0
+
+
+async def test_an_exception_among_the_results_waits_as_long_as_its_service_requests(autojump_clock: MockClock) -> None:
+    """The gates get the end of the call, and not of its records, so none would give up before."""
+    started: list[float] = []
+
+    async def busy_first(values: list[int]) -> list[Any]:
+        started.append(trio.current_time())
+        return [BusyError() if len(started) == 1 else value for value in values]
+
+    options: Any = {"timeout": inf, "gate": Auto(2, 3), "retry": FixedDelay(1, 1.0)}
+    async with unordered_wait(range(2), busy_first, group=2, **options) as results:
+        assert [result async for result in results] == [0, 1]
+    assert started == [0.0, 1000.0]
