@@ -204,7 +204,7 @@ def remove_worker() -> None:
 
 
 def worker_of_call() -> Worker | None:
-    """The worker that makes the present task's call. None: no operator makes it, or not in a task of its own."""
+    """The worker that makes the present task's call. None: it is not made in the task of a worker."""
     return _WORKERS.get(current_task())
 
 
