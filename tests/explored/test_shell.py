@@ -95,12 +95,12 @@ GATES_AND_GROUPS: Table = [
 LONGER: Table = [
     (481, 596, Setting(records=3, consumers=2, is_slow=True, is_eager=True, bound=1)),
     (363, 1175, Setting(records=4, consumers=2, mode="unordered", flatten=(2, 0, 1, 1), is_slow=True, bound=1)),
-    (411, 1041, Setting(timeout=3.0, retries=1, fails=True)),
+    (410, 1040, Setting(timeout=3.0, retries=1, fails=True)),
     (738, 4228, Setting(records=3, buffer=3, timeout=3.0, retries=1, bound=0)),
     (286, 1492, Setting(
         records=3, walls=(1,), mode="unordered", fails=True, on_error="dead_letter", is_slow=True, bound=0)),
     (474, 1660, Setting(retries=1, fails=True, gate="one", is_accounted=True, bound=0)),
-    (378, 2450, Setting(records=3, mode="keyed", buffer=3, timeout=3.0, retries=1, bound=0)),
+    (378, 2448, Setting(records=3, mode="keyed", buffer=3, timeout=3.0, retries=1, bound=0)),
     (404, 1884, Setting(retries=1, gate="per key", bound=0)),
     (481, 3016, Setting(records=3, mode="keyed", buffer=3, retries=1, fails=True, bound=0)),
     (344, 2700, Setting(records=3, buffer=3, retries=1, is_accounted=True, bound=0)),
