@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.properties.runs import on_virtual_time
@@ -113,9 +113,10 @@ class Truth(trio.abc.Instrument):
         self.seconds = dict.fromkeys([*REASONS, "busy", "consumer"], 0.0)
         self._begin = self._at = trio.current_time()
         self.supply: float | None = None  # when it has ended
-        self._before = 0, 0  # before the latest instant: how many calls had begun, and how many ran
+        self._before = 0, 0, 0  # before the latest instant: how many calls had begun, ran, and waited for a gate
         self._state: dict[str, float] = {}
-        self._running, self._is_idle, self._was_idle = 0, False, False
+        self._running = self._held = 0
+        self._is_idle = self._was_idle = False
 
     def before_io_wait(self, timeout: float) -> None:
         now = trio.current_time()
@@ -126,11 +127,11 @@ class Truth(trio.abc.Instrument):
         self._at, self._state = now, self._read()
 
     def _has_supply_ended(self) -> bool:
-        """Whether no record was left to start before or after the latest instant, when a call ended or began.
+        """Whether no record was left to start before or after the latest instant, when a call ended, began or was held.
 
         Without calls, after it suffices.
         """
-        before, self._before = self._before, (self.service.calls, self._running)
+        before, self._before = self._before, (self.service.calls, self._running, self._held)
         was_idle, self._was_idle = self._was_idle, self._is_idle
         has_changed = before != self._before
         last = max(self.service.started_at, self.operator._ledger.flow.input_end)
@@ -141,6 +142,7 @@ class Truth(trio.abc.Instrument):
     def _read(self) -> dict[str, float]:
         ledger = self.operator._ledger
         self._running = running = ledger.counters.running
+        self._held = ledger.counters.at_gate + ledger.flow.at_keys
         has_free_slot = running < self.load.capacity
         self._is_idle = ledger.input_ended and has_free_slot and self._reason() is None and not self._new()
         state = {"consumer": float(bool(ledger.leaving))}
@@ -214,6 +216,20 @@ async def account_of(load: Load) -> tuple[Totals, Truth]:
     return operator.totals(), truth
 
 
+@example(
+    Load(
+        mode="ordered",
+        calls=((0, 0, ("again",)), (0, 0, ()), (0, 40, ())),
+        capacity=2,
+        more_buffer=1,
+        gaps=(0,),
+        pauses=(0,),
+        backoff=20,
+        handler=0,
+        gate="for all",
+        group=None,
+    )  # the retry is due while a gate holds it back
+)
 @given(LOADS)
 def test_each_sum_is_what_the_state_of_the_operator_adds_up_to(load: Load) -> None:
     totals, truth = on_virtual_time(lambda: account_of(load))
