@@ -2,66 +2,200 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import repeat
+from math import inf
 
 import pytest
 
-from trio_asyncio_io._core.automatic._calls import Admitted, Latency, Running
-from trio_asyncio_io._core.automatic._evidence import Failures
-from trio_asyncio_io._core.automatic._limits import Number, Pace, Plateau
+from trio_asyncio_io._core.automatic._evidence import Call, Calls, Evidence, Outage
+from trio_asyncio_io._core.automatic._limits import Latency, Number, Pace, Plateau
+
+
+def started(*starts: float) -> Calls:
+    """Calls that started at these instants."""
+    calls = Calls()
+    for start in starts:
+        calls.start(start)
+    return calls
+
+
+def settled(calls: Calls, until: float = 9.0) -> list[tuple[float, int, bool]]:
+    return [(call.start, call.rank, call.was_refused) for call in calls.settle(until)]
+
+
+# Calls
 
 
 def test_a_refused_call_lowers_the_ranks_of_later_ones_only() -> None:
-    running = Running()
-    for start in (1.0, 2.0, 3.0, 4.0):
-        running.add(start)
-    assert running.refuse(2.0) == 1
-    assert running.ranks == [0, 1, 2]
-    assert list(running.known(9.0)) == [(1.0, 0), (2.0, -1), (3.0, 1), (4.0, 2)]
+    calls = started(1.0, 2.0, 3.0, 4.0)
+    assert calls.refuse(4.1, 2.0) == 1
+    assert settled(calls) == [(1.0, 0, False), (2.0, 1, True), (3.0, 1, False), (4.0, 2, False)]
+
+
+def test_the_rank_of_a_refused_call_falls_when_an_earlier_one_was_refused_too() -> None:
+    calls = started(1.0, 2.0, 3.0)
+    calls.refuse(4.0, 3.0)
+    calls.refuse(4.0, 2.0)
+    assert settled(calls) == [(1.0, 0, False), (2.0, 1, True), (3.0, 1, True)]
+
+
+def test_of_calls_that_started_together_the_last_is_refused_and_all_refused_have_one_rank() -> None:
+    calls = started(1.0, 1.0, 1.0)
+    assert [calls.refuse(1.1, 1.0), calls.refuse(1.1, 1.0)] == [2, 1]
+    assert settled(calls) == [(1.0, 0, False), (1.0, 1, True), (1.0, 1, True)]
 
 
 def test_an_answer_is_no_evidence_before_the_refusals_of_earlier_calls_are_known() -> None:
-    running = Running()
-    running.add(1.0)
-    running.add(1.1)
-    running.remove(1.1)  # short, and answered first
-    assert list(running.known(1.0)) == [(1.0, 0)]
-    running.refuse(1.0)
-    assert list(running.known(1.1)) == [(1.1, 0)]
+    calls = started(1.0, 1.1)
+    calls.end(1.1)  # short, and answered first
+    assert settled(calls, until=0.9) == []
+    calls.refuse(1.2, 1.0)
+    assert settled(calls) == [(1.0, 0, True), (1.1, 0, False)]
 
 
-def test_of_calls_that_started_together_the_last_is_refused() -> None:
-    running = Running()
-    for _ in range(3):
-        running.add(1.0)
-    assert [running.refuse(1.0), running.refuse(1.0)] == [2, 1]
-    assert list(running.known(1.0)) == [(1.0, 0), (1.0, -1), (1.0, -1)]
+def test_a_refused_call_is_pending_until_it_is_settled() -> None:
+    calls = started(1.0, 1.1)
+    calls.refuse(1.2, 1.1)
+    assert calls.pending == 1
+    settled(calls)
+    assert calls.pending == 0
 
 
-def test_the_first_latency_counts_calls_that_still_run() -> None:
-    running, latency = Running(), Latency()
-    for _ in range(16):
-        running.add(0.0)
-    latency.close(0.0)
-    for seconds in (*repeat(0.1, 11), 1.0):
-        running.remove(0.0)
-        latency.add(seconds, 0.0, running)
-    assert latency.first == pytest.approx((11 * 0.1 + 1.0 + 4 * 1.0) / 12)
+def test_a_refusal_that_comes_after_its_call_was_settled_is_not_pending() -> None:
+    calls = started(1.0)
+    settled(calls)
+    calls.refuse(9.5, 1.0)
+    assert (calls.pending, calls.refused, len(calls)) == (0, 1, 0)
+
+
+def seconds_to_settle(refusals: Iterable[float]) -> float:
+    calls = Calls()
+    for seconds in refusals:
+        calls.start(0.0)
+        calls.refuse(seconds, 0.0)
+    return calls.settling
+
+
+def test_calls_settle_later_if_the_times_of_refusals_vary() -> None:
+    assert seconds_to_settle([]) == 1.0
+    assert seconds_to_settle([0.1]) == pytest.approx(0.3)
+    assert seconds_to_settle(repeat(0.1, 40)) == pytest.approx(0.1, rel=0.01)
+    assert seconds_to_settle([0.05, 0.15] * 20) > 0.2
 
 
 def test_a_rate_is_measured_over_a_second_at_least() -> None:
-    admitted = Admitted()
-    for _ in range(20):  # the burst of a bucket
-        admitted.start(0.0)
-    assert admitted.rate(0.1) == 20.0
+    calls = started(*repeat(0.0, 20))  # the burst of a bucket
+    assert calls.rate(0.1) == 20.0
 
 
 def test_a_refused_call_does_not_count_towards_the_rate() -> None:
-    admitted = Admitted()
-    for _ in range(20):
-        admitted.start(0.0)
-    admitted.refused += 15
-    assert admitted.rate(1.0) == 5.0
+    calls = started(*repeat(0.0, 20))
+    for _ in range(15):
+        calls.refuse(0.1, 0.0)
+    assert calls.rate(1.0) == 5.0
+
+
+# Evidence
+
+
+def evidence_of(*calls: tuple[int, bool], evidence: Evidence | None = None) -> Evidence:
+    """Calls of these ranks, refused or not, that started one after the other."""
+    evidence = evidence or Evidence()
+    for start, (rank, was_refused) in enumerate(calls):
+        evidence.add(Call(float(start), rank, was_refused))
+    return evidence
+
+
+def test_three_refusals_have_a_cause_unless_there_are_twenty_five_calls_for_each() -> None:
+    assert evidence_of((70, True), (70, True), (70, True), (70, True)).has_cause
+    assert not evidence_of(*((rank % 25, rank % 25 == 0) for rank in range(500))).has_cause
+
+
+def test_of_calls_that_start_together_the_admitted_ones_pay_first() -> None:
+    together = Evidence()
+    for number in range(200):
+        together.add(Call(1.0, number, number >= 194))
+    assert together.credit == pytest.approx(200 / 25 - 6)
+    together.add(Call(2.0, 0))
+    assert together.credit == pytest.approx(1 + 1 / 25)
+
+
+def test_the_calls_of_the_refused_ranks_that_passed_speak_against_a_number() -> None:
+    at_number = evidence_of((9, False), (10, True), (9, False), (10, True), (10, True), (10, True))
+    assert at_number.unpaid == ([10, 10, 10, 10], 0)
+    bucket = evidence_of((9, False), (4, True), (9, False), (4, True), (2, True), (8, False), (2, True))
+    assert bucket.unpaid == ([2, 2, 4, 4], 2)
+
+
+def test_refusals_are_chance_if_calls_are_refused_as_often_while_few_run() -> None:
+    many = [(20, number % 10 == 0) for number in range(60)]
+    assert not evidence_of(*many).is_chance
+    assert not evidence_of(*many, *((5, False) for _ in range(60))).is_chance
+    assert evidence_of(*many, *((5, number % 10 == 0) for number in range(60))).is_chance
+
+
+def test_chance_that_was_accepted_costs_nothing_and_ends_when_twice_as_many_are_refused() -> None:
+    evidence = evidence_of(*((rank % 20, rank % 10 == 0) for rank in range(100)))
+    evidence.accept()
+    evidence.clear()
+    assert evidence.accepted == pytest.approx(0.1)
+    evidence_of(*((20, number % 10 == 0) for number in range(400)), evidence=evidence)
+    assert not evidence.has_cause
+    evidence_of(*((20, number % 4 == 0) for number in range(400)), evidence=evidence)
+    assert evidence.has_cause
+    assert not evidence.is_chance
+
+
+def test_chance_that_was_rejected_is_not_accepted_again() -> None:
+    calls = [(rank % 20, rank % 10 == 0) for rank in range(100)]
+    evidence = evidence_of(*calls)
+    assert evidence.is_chance
+    evidence.accept()
+    evidence.reject()
+    assert not evidence_of(*calls, evidence=evidence).is_chance
+
+
+def test_more_than_a_fifth_of_the_calls_does_not_fail_by_chance() -> None:
+    assert evidence_of(*((rank % 20, rank % 6 == 0) for rank in range(120))).is_chance
+    assert not evidence_of(*((rank % 20, rank % 4 == 0) for rank in range(120))).is_chance
+
+
+def test_probes_of_a_service_that_stays_down_become_rarer() -> None:
+    outage, waits, now = Outage(), [], 0.0
+    outage.refused(now, now)
+    outage.begin(now)
+    for _ in range(12):
+        waits.append(outage.until - now)
+        now = outage.until
+        outage.probe(now)
+    assert waits[:4] == pytest.approx([0.1] * 4)
+    assert waits[-1] == pytest.approx((now - waits[-1]) / 4)
+    outage.end()
+    assert (outage.is_on, outage.since) == (False, inf)
+
+
+# Limits
+
+
+def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
+    number, waits = Number(), []
+    number.set(60, 0)
+    for _ in range(8):
+        number.refused(60, 0)
+        waits.append(number.probe_at)
+    assert waits == [16, 32, 64, 128, 256, 512, 512, 512]
+
+
+def test_probes_that_are_admitted_double_up_to_a_quarter_of_the_number() -> None:
+    number, known = Number(), []
+    number.set(10, 0)
+    for _ in range(6):
+        number.admitted(0)
+        known.append(number.known)
+    assert known == [11, 13, 16, 20, 25, 31]
+    number.refused(33, 0)
+    assert (number.known, number.goal) == (33, 34)
 
 
 def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> None:
@@ -69,82 +203,90 @@ def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> No
     pace.begin(0.0, 10.0)
     assert pace.rate(0.0) == 10.0
     assert pace.rate(1.0) == pytest.approx(40.0)
-    pace.cut(1.0, 1.0, 30.0, hinted=False)
+    pace.cut(1.0, 1.0, 30.0)
     assert pace.w == 30.0
     assert pace.rate(1.0) == pytest.approx(0.7 * 30.0)
     assert pace.rate(3.9) == pytest.approx(30.0, rel=0.02)
 
 
-def test_a_second_cut_at_most_halves_the_rate() -> None:
+def test_the_pace_returns_to_the_rate_in_no_less_than_the_longest_pause() -> None:
     pace = Pace()
-    pace.begin(0.0, 100.0)
-    pace.cut(0.5, 0.5, 100.0, hinted=False)
-    pace.cut(1.0, 1.0, 1.0, hinted=False)
-    assert pace.w == 50.0
+    pace.longest_pause = 30.0
+    pace.begin(0.0, 10.0)
+    pace.cut(0.0, 30.0, 10.0)
+    assert pace.rate(45.0) < 10.0
+    assert pace.rate(60.0) == pytest.approx(10.0)
 
 
-def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
-    number = Number()
-    number.begin(60, "overload", 100.0, 0)
-    waits = []
-    for _ in range(8):
-        number.probe_less()
-        number.wait_again(0)
-        waits.append(number.probe_at)
-    assert waits == [16, 32, 64, 128, 256, 512, 512, 512]
+def test_a_search_begins_again_if_the_rate_is_not_where_it_was() -> None:
+    pace = Pace()
+    pace.begin(0.0, 40.0)
+    pace.cut(0.0, 0.0, 40.0)
+    back = (0.3 * 40.0 / 0.4) ** (1 / 3)
+    assert pace.rate(1.6 * back) < 1.1 * 40.0
+    assert pace.rate(1.6 * back + 2.0) == pytest.approx(16 * 40.0)
 
 
-def test_three_refusals_have_a_cause_unless_there_are_twenty_five_calls_for_each() -> None:
-    failures = Failures()
-    for rank in (70, 65, 68):
-        failures.refused()
-        failures.suspect(1.0, rank)
-    assert failures.has_cause
-    assert failures.rank() == 68
-    rare = Failures()
-    for _ in range(20):
-        rare.refused()
-        rare.suspect(1.0, 70)
-        for _ in range(25):
-            rare.known(0.0, 5)
-    assert not rare.has_cause
+def test_a_task_with_a_small_part_of_a_rate_returns_to_it_in_twenty_seconds() -> None:
+    pace = Pace()
+    pace.begin(0.0, 0.1)
+    pace.cut(0.0, 0.0, 0.1)
+    assert pace.rate(20.0) == pytest.approx(0.1)
 
 
-def test_after_a_cut_nothing_grows_until_the_refusals_are_paid() -> None:
-    failures = Failures()
-    for _ in range(3):
-        failures.refused()
-        failures.suspect(1.0, 70)
-    failures.conclude(70)
-    for _ in range(50):
-        assert not failures.are_paid
-        failures.known(2.0, 5)
-    failures.known(2.0, 5)
-    assert failures.are_paid
+def test_a_low_rate_that_was_admitted_is_rough() -> None:
+    pace = Pace()
+    pace.begin(0.0, 9.0)
+    pace.cut(0.0, 0.0, 4.0)
+    assert pace.w == 6.0
 
 
-def test_the_rank_of_a_refused_call_falls_when_an_earlier_one_was_refused_too() -> None:
-    failures = Failures()
-    for start, rank in ((3.0, 62), (2.0, 61), (1.0, 60)):
-        failures.refused()
-        failures.suspect(start, rank)
-    assert failures.rank() == 60
+def test_the_first_latency_counts_calls_that_still_run() -> None:
+    latency, running = Latency(), [0.0] * 16
+    latency.close(0.0)
+    for seconds in (*repeat(0.1, 11), 1.0):
+        running.pop()
+        latency.add(seconds, 0.0, running)
+    assert latency.first == pytest.approx((11 * 0.1 + 1.0 + 4 * 1.0) / 12)
 
 
-def test_refusals_one_after_the_other_are_not_independent() -> None:
-    single, row = Failures(), Failures()
-    for number in range(400):
-        single.known(0.0, -1 if number % 10 == 0 else 5)
-        row.known(0.0, -1 if number % 40 < 4 else 5)
-    assert single.are_independent
-    assert not row.are_independent
+def test_a_few_stragglers_are_no_queue() -> None:
+    latency = Latency()
+    latency.first = 0.1
+    for seconds in (*repeat(0.1, 20), 30.0, 30.0):
+        latency.add(seconds, 0.0, [])
+    assert not latency.is_high
+    for _ in range(12):
+        latency.add(0.3, 0.0, [])
+    assert latency.is_high
 
 
-def test_a_throughput_is_that_of_whole_generations() -> None:
+def answer(plateau: Plateau, generations: int, now: float = 0.0, *, servers: int = 800) -> float:
+    """All calls run, and are answered in generations of 0.1 s, or more if they wait for a server."""
+    for _ in range(generations):
+        calls = int(plateau.limit)
+        now += 0.1 * max(1.0, calls / servers)
+        for _ in range(calls):
+            plateau.answered(now, calls - 1)
+    return now
+
+
+def test_twice_the_limit_is_tested_and_stays_if_the_throughput_grows() -> None:
     plateau = Plateau(100.0, 800)
     plateau.hold(0.0)
-    for _ in range(199):
-        plateau.answered(1.0, 100)
-    assert plateau._total == (0, 0.0)
-    plateau.answered(2.0, 100)
-    assert plateau._total == (200, 2.0)
+    now = answer(plateau, 16)
+    assert plateau.limit == 100.0
+    now = answer(plateau, 4, now)
+    assert plateau.limit == 200.0
+    answer(plateau, 12, now)
+    assert plateau.limit > 200.0
+
+
+def test_twice_the_limit_is_given_up_if_the_throughput_does_not_grow() -> None:
+    plateau = Plateau(100.0, 800)
+    plateau.hold(0.0)
+    now = answer(plateau, 18, servers=100)
+    assert plateau.limit == 200.0
+    answer(plateau, 4, now, servers=100)
+    assert plateau.limit == 100.0
+    assert plateau.cause == "100 calls at once: 200 gained nothing, 1,000 answers a second after 1,000"

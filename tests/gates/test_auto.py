@@ -94,25 +94,58 @@ def test_a_number_that_was_refused_is_exact() -> None:
     assert driver.gate.finding == "60 calls at once: the service refused one more 1 time"
 
 
-def test_no_call_starts_until_the_refusals_of_earlier_calls_are_known() -> None:
+def test_after_a_refusal_no_call_starts_until_the_calls_before_it_are_settled() -> None:
     driver = Driver(Auto())
     driver.fill()
     driver.now = 0.1
     driver.end(BUSY)
     assert driver.fill() == 0
-    assert driver.wait() == pytest.approx(0.12)
+    assert driver.wait() == pytest.approx(3 * 0.1)  # the first time has an error of half
+    driver.end()
+    driver.end()
+    assert driver.fill() == 1
+    assert driver.wait() == pytest.approx(0.1 / 4)
     assert driver.fill() == 1
 
 
-def test_after_three_refusals_no_call_starts_until_their_cause_is_known() -> None:
+def test_after_a_freeze_the_start_goes_on_where_it_was() -> None:
     driver = Driver(Auto())
     driver.fill()
     driver.now = 0.02
-    for _ in range(3):
+    driver.end(BUSY)
+    driver.wait()
+    driver.fill(1)
+    driver.now = 0.2  # until then, calls start apart
+    driver.fill()
+    assert len(driver.running) == 8
+    driver.now += 0.061
+    driver.fill()
+    assert len(driver.running) == 16
+
+
+def test_refusals_that_three_times_twenty_five_calls_do_not_pay_are_a_number() -> None:
+    driver = Driver(Auto())
+    driver.fill()
+    driver.now = 0.02
+    for _ in range(4):
         driver.end(BUSY)
+    driver.wait()
+    assert driver.gate.delay(driver.now, 1.0) == inf
+    assert driver.gate.limit == 4
+
+
+def test_a_refusal_that_is_paid_stops_no_call() -> None:
+    driver = Driver(Auto(start=64))
+    driver.fill()
+    driver.now = 1.1
+    driver.end()
+    driver.fill()
+    driver.now += 0.01
+    driver.end(BUSY, position=-1)
+    assert driver.fill() > 0
+    driver.now += 0.01
+    driver.end(BUSY, position=-1)
     assert driver.fill() == 0
-    assert driver.wait() == pytest.approx(2.5 * 0.02 + 0.02)
-    assert driver.gate.delay(driver.now, 1.0) in {0.0, inf}
 
 
 def test_single_failures_cut_nothing() -> None:
@@ -140,7 +173,7 @@ def test_one_more_call_tests_a_number_when_its_refusals_are_paid() -> None:
         driver.fill()
         answers += 1
     assert driver.gate.limit == 61
-    assert 50 <= answers <= 250
+    assert 25 <= answers <= 60
 
 
 def test_a_pause_of_the_service_holds_all_calls_back_and_one_second_does_not() -> None:
@@ -172,23 +205,6 @@ def test_refusals_of_calls_from_before_a_cut_do_not_make_the_rate_negative() -> 
     assert driver.fill(1) == 1
 
 
-def test_two_outages_in_a_row_are_a_service_that_others_fill() -> None:
-    driver = Driver(Auto(start=16))
-    driver.fill()
-    for expected in (16, 8, 4):
-        go_down(driver)
-        while driver.running:
-            driver.end(BUSY)
-        while not driver.fill(1):
-            driver.wait()
-        driver.now += 0.1
-        driver.end()
-        driver.now += 0.05
-        driver.fill()
-        assert driver.gate.limit <= expected
-    assert driver.gate.limit <= 4
-
-
 def go_down(driver: Driver) -> None:
     """The service refuses every call until the gate notices."""
     for _ in range(1_000):
@@ -202,17 +218,16 @@ def go_down(driver: Driver) -> None:
     pytest.fail("the gate has not noticed that the service is down")
 
 
-def test_in_an_outage_single_calls_probe_the_service_up_to_once_a_second() -> None:
+def test_in_an_outage_single_calls_probe_the_service_and_become_rarer() -> None:
     driver = Driver(Auto())
     go_down(driver)
     waits = []
-    for _ in range(6):
+    for _ in range(12):
         waits.append(driver.wait())
         assert driver.fill() == 1
         driver.now += 0.02
         driver.end(BUSY)
-    assert waits == sorted(waits)
-    assert waits[-1] == pytest.approx(1.0, abs=0.05)
+    assert waits[-1] > 3 * waits[0]
 
 
 def test_the_limit_returns_after_an_outage() -> None:

@@ -139,7 +139,7 @@ def test_one_gate_stands_a_storm_of_refusals_and_an_outage(status: int) -> None:
         service.is_down = False
 
     simulate(40, service, [Auto(most=100) for _ in range(4)], control=control)
-    assert len(service.refused) <= 0.15 * len(service.admitted)  # a rate that is answered with 503 looks like a number
+    assert len(service.refused) <= 0.17 * len(service.admitted)  # a rate that is answered with 503 looks like chance
     assert len(service.failed) <= 4 * (100 + 8)  # those that run when the outage begins, and probes
     assert between(service.admitted, 30, 40) >= 0.85 * 125 * 10
 

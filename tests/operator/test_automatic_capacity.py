@@ -191,7 +191,7 @@ async def test_short_answers_that_come_first_are_not_the_latency(autojump_clock:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.01, 0.03])
+@pytest.mark.parametrize("share", [0.01, 0.03, 0.1])
 async def test_calls_that_fail_at_any_load_hold_no_other_call_back(
     autojump_clock: trio.testing.MockClock, share: float
 ) -> None:

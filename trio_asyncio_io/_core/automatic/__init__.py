@@ -2,10 +2,9 @@
 
 # The layout. Imports point down only.
 #
-#     _auto                  the gate: the hypotheses, their tests, and one cause for each cut
-#     _limits  _evidence     what the limit may be, and what refusals show
-#     _calls                 the calls that run, those that were admitted, and their latency
-#     _constants             each with its reason
+#     _auto        the gate: begin here
+#     _limits      what the limit may be: the start, a number, a rate or a plateau
+#     _evidence    what calls show: which were admitted, why others were refused, whether the service is down
 
 from ._auto import Auto
 

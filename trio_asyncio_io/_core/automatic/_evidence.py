@@ -1,182 +1,267 @@
-"""What refusals show: an outage, a cause, or single failures."""
+"""What calls show: which were admitted, why others were refused, and whether the service is down."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import inf
 
-from ._constants import (
-    APART,
-    CLEAN,
-    FIRST_LOOK,
-    LAST_LOOK,
-    LATER,
-    LATER_LOOKS,
-    MOST_DEBT,
-    MOST_PASS,
-    MOST_SHARE,
-    PASSED,
-    PRICE,
-    SHARE_OF,
-    SPACED,
-    STRIKES,
-)
+__all__ = ["FEW", "PRICE", "ROUNDING", "STRIKES", "Calls", "Evidence", "Freeze", "Outage"]
 
-__all__ = ["Caution", "Failures", "Outage"]
+UNKNOWN = 1.0  # seconds: a refusal takes at most this long, as long as none has come
+SPAN = 1.0  # seconds over which a rate is measured: a shorter time measures the burst of a bucket
+FEW = 20  # calls, whose rate has an error of a quarter
+
+PRICE = 25.0  # calls that pay for a refusal: 0.04 refusals a call
+STRIKES = 3  # refusals that are not paid have a cause: one or two may be chance
+MEMORY = 400  # calls: the share of failures has an error of a quarter if it is 4 %
+
+MOST_FAILING = 0.2  # of the calls fail by chance at most: a full service refuses more
+APART = 4  # starts in the time of a refusal, for twice the time of a freeze: five in a row then show an outage
+
+IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
+FIRST_LOOK = 0.1  # seconds between probes
+LATER_LOOKS = 0.25  # of the time of an outage: probes of a service that stays down become rarer
+
+ROUNDING = 1e-7
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that has started. Its rank is the number of calls that ran in the service then."""
+
+    start: float
+    rank: int
+    was_refused: bool = False
+
+
+class Calls:
+    """The calls that run, and those that are not settled: a refusal may still change what is known of them.
+
+    A refused call was never in the service, so its refusal lowers the ranks of the calls that started after it. A call
+    is settled when it was not refused for longer than a refusal takes; then those before it are settled, too.
+
+    Attributes:
+        starts: Of the running calls, in order.
+        started, refused: The numbers of calls.
+        pending: Refused calls that are not settled.
+        refusal_seconds: The mean time of a refusal. None: none has come.
+    """
+
+    def __init__(self) -> None:
+        self.starts: list[float] = []
+        self.started = self.refused = self.pending = 0
+        self.refusal_seconds: float | None = None
+        self._deviation = 0.0
+        self._unsettled: deque[Call] = deque()
+        self._marks: deque[tuple[float, int]] = deque()  # (instant, calls admitted until then) of the last second
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def admitted(self) -> int:
+        return self.started - self.refused
+
+    @property
+    def settling(self) -> float:
+        """The seconds from the start of a call until it is settled."""
+        if self.refusal_seconds is None:
+            return UNKNOWN
+        return self.refusal_seconds + 4 * self._deviation + ROUNDING
+
+    def start(self, now: float) -> None:
+        if not self._marks:
+            self._marks.append((now, 0))
+        self._unsettled.append(Call(now, len(self.starts)))
+        self.starts.append(now)
+        self.started += 1
+        if now >= self._marks[-1][0] + 0.1 * SPAN:
+            self._marks.append((now, self.admitted))
+            while self._is_past(now):
+                self._marks.popleft()
+
+    def end(self, start: float) -> None:
+        """A call that started at this instant has ended, and was not refused."""
+        self._remove(bisect_left(self.starts, start - ROUNDING))
+
+    def refuse(self, now: float, start: float) -> int:
+        """A call that started at this instant was refused. Returns its rank, the highest of those with this start."""
+        self._measure(min(now - start, UNKNOWN))
+        self.refused += 1
+        self._remove(bisect_right(self.starts, start + ROUNDING) - 1)
+        for call in reversed(self._unsettled):
+            if not call.was_refused and call.start <= start + ROUNDING:
+                call.was_refused = True
+                self.pending += 1
+                return call.rank
+            call.rank -= 1
+        return 0  # it took so long that it was taken for admitted
+
+    def _measure(self, seconds: float) -> None:
+        """The time of a refusal, and its deviation, as TCP estimates round trips (RFC 6298, section 2)."""
+        if self.refusal_seconds is None:
+            self.refusal_seconds, self._deviation = seconds, seconds / 2
+        else:
+            self._deviation += (abs(seconds - self.refusal_seconds) - self._deviation) / 4
+            self.refusal_seconds += (seconds - self.refusal_seconds) / 8
+
+    def settle(self, until: float) -> Iterator[Call]:
+        """Each call that started until then, once."""
+        while self._unsettled and self._unsettled[0].start <= until:
+            call = self._unsettled.popleft()
+            self.pending -= call.was_refused
+            yield call
+
+    def is_one_settled(self, since: float, now: float) -> bool:
+        """Whether a call runs that started after `since` and is settled: it was admitted."""
+        first = bisect_right(self.starts, since)
+        return first < len(self.starts) and self.starts[first] < now - self.settling
+
+    def rate(self, now: float) -> float:
+        """The calls a second that were admitted in the last second, or of the last calls if these were few."""
+        since, calls = self._marks[0]
+        return max(1.0, self.admitted - calls) / max(SPAN, now - since)
+
+    def _is_past(self, now: float) -> bool:
+        marks = self._marks
+        return len(marks) > 2 and marks[1][0] <= now - SPAN and marks[-1][1] - marks[1][1] >= FEW  # noqa: PLR2004
+
+    def _remove(self, position: int) -> None:
+        del self.starts[min(max(position, 0), len(self.starts) - 1)]
+
+
+class Evidence:
+    """Settled calls: whether their refusals have a cause, and which.
+
+    Attributes:
+        credit: Refusals that are paid. Each call pays a part of one, and at most one is saved.
+        accepted: The share of the calls that fail by chance, whose refusals cost nothing.
+    """
+
+    def __init__(self) -> None:
+        self.credit = self.accepted = 0.0
+        self._calls: deque[Call] = deque(maxlen=MEMORY)
+        self._since = inf  # the start of the first call whose refusal is not paid
+        self._latest = -inf
+        self._was_chance = False
+
+    def add(self, call: Call) -> None:
+        """A call is settled. Calls come in the order of their starts."""
+        self._calls.append(call)
+        if call.start > self._latest:  # of calls that start together, the last are refused
+            self.credit, self._latest = min(1.0, self.credit), call.start
+        self.credit += 1 / PRICE + self.accepted - call.was_refused
+        if self.credit >= 0:
+            self._since = inf
+        elif call.was_refused:
+            self._since = min(self._since, call.start)
+
+    def pays(self, refusals: int) -> bool:
+        """Whether so many refusals that are not settled are paid."""
+        return self.accepted > 0 or min(1.0, self.credit) >= refusals
+
+    @property
+    def has_cause(self) -> bool:
+        """Whether three refusals are not paid, and at least one of them is known in detail."""
+        return self.credit <= -STRIKES and any(call.was_refused and call.start >= self._since for call in self._calls)
+
+    @property
+    def share(self) -> float:
+        """The share of the last calls that was refused."""
+        return _share(self._calls)
+
+    @property
+    def unpaid(self) -> tuple[list[int], int]:
+        """The ranks of the calls whose refusals are not paid, and how many calls of these ranks passed since then."""
+        calls = [call for call in self._calls if call.start >= self._since]
+        ranks = sorted(call.rank for call in calls if call.was_refused)
+        return ranks, sum(not call.was_refused and call.rank >= ranks[0] for call in calls)
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether calls are refused as often while few run as while many do."""
+        if self.accepted or self.share > MOST_FAILING:
+            return self.share < min(MOST_FAILING, 2 * self.accepted)
+        half = max(call.rank for call in self._calls) / 2
+        few = [call for call in self._calls if call.rank < half]
+        many = [call for call in self._calls if call.rank >= half]
+        return not self._was_chance and _share(few) > 0 and _share(few) >= _share(many) / 3
+
+    def accept(self) -> None:
+        """Calls fail by chance."""
+        self.accepted = self.accepted or self.share
+
+    def reject(self) -> None:
+        """Calls are refused at a limit, after all. If it seemed to be chance before, it will not again."""
+        self.accepted, self._was_chance = 0.0, self._was_chance or self.accepted > 0
+
+    def clear(self) -> None:
+        """The refusals have led to a cut, or to another hypothesis."""
+        self.credit, self._since = 0.0, inf
+
+
+def _share(calls: deque[Call] | list[Call]) -> float:
+    return sum(call.was_refused for call in calls) / max(1, len(calls))
+
+
+class Freeze:
+    """After a refusal that is not paid: no call starts until those before are settled, and then they start apart.
+
+    Attributes:
+        began, until: Its instants.
+        apart_until: Starts are apart until then.
+        is_on: Whether it has not been ended.
+    """
+
+    def __init__(self) -> None:
+        self.began = self.until = self.apart_until = -inf
+        self._apart, self.is_on = 0.0, False
+
+    def begin(self, now: float, calls: Calls) -> None:
+        self.began, self.until, self.is_on = now, now + calls.settling, True
+        self._apart, self.apart_until = (calls.refusal_seconds or 0.0) / APART, self.until + 2 * calls.settling
+
+    def delay(self, now: float, started_at: float) -> float:
+        """The seconds until the next call may start, after the last one."""
+        return max(0.0, started_at + self._apart - now) if now < self.apart_until else 0.0
 
 
 class Outage:
     """Refusals in a row, and the probes of a service that is down.
 
     Attributes:
-        in_a_row: Refusals without an answer to a call that started after the first of them.
-        since: The start of the first of them.
-        probes: Refusals since the outage was noticed. 0: there is none.
+        since: The start of the first refused call after which none was admitted. inf: there is none.
+        in_a_row: Refusals of calls that started when the first refusal was known.
+        is_on: Whether the service is down.
         until: The next probe.
     """
 
     def __init__(self) -> None:
-        self.in_a_row = self.anew = self.probes = 0
-        self.noticed = self.since = self.until = self.began = -inf
+        self.since = inf
+        self.in_a_row = 0
+        self.until = self._known = self._began = -inf
+        self.is_on = False
 
-    def refused(self, now: float) -> None:
-        """The service is down, or still is."""
-        if not self.probes:
-            self.began = now
-        self.probes += 1
-        self.until = max(self.until if self.probes > 1 else now, now + self._pause(now, self.probes - 1))
+    def refused(self, now: float, start: float) -> None:
+        """A call was refused."""
+        if self.since == inf:
+            self.since, self._known = start, now
+        self.in_a_row += start >= self._known
+
+    def begin(self, now: float) -> None:
+        self.is_on, self._began = True, now
+        self.until = now + self._pause(now)
 
     def probe(self, now: float) -> None:
-        self.until = now + self._pause(now, self.probes)
+        """A probe starts."""
+        self.until = now + self._pause(now)
 
     def end(self) -> None:
-        self.in_a_row = self.anew = self.probes = 0
+        """A call was admitted."""
+        self.since, self.in_a_row, self.is_on = inf, 0, False
 
-    def _pause(self, now: float, number: int) -> float:
-        return max(min(LAST_LOOK, FIRST_LOOK * 2.0 ** min(20, number)), LATER_LOOKS * (now - self.began))
-
-
-class Caution:
-    """After a refusal: no call starts until the refusals of earlier calls are known, and then a few start apart."""
-
-    def __init__(self) -> None:
-        self.since = self.until = self._apart_until = -inf
-        self._apart = 0.0
-        self._clean = 0  # starts since the last refusal
-        self._needed = CLEAN
-
-    def started(self) -> None:
-        self._clean += 1
-
-    def refused(self, now: float, start: float, refusal_seconds: float) -> None:
-        """A call was refused, perhaps by chance."""
-        clean, self._clean = self._clean, 0
-        if start > self.since and clean >= self._needed:
-            self._needed *= 4
-            self._begin(now, refusal_seconds)
-
-    def cut(self, now: float, refusal_seconds: float) -> None:
-        """Refusals had a cause."""
-        self._needed = CLEAN
-        self._begin(now, refusal_seconds)
-
-    def _begin(self, now: float, refusal_seconds: float) -> None:
-        self.since, self.until = now, now + LATER * refusal_seconds
-        self._apart = refusal_seconds / APART
-        self._apart_until = self.until + SPACED * refusal_seconds
-
-    def delay(self, now: float, started_at: float) -> float:
-        if now < self.until:
-            return self.until - now
-        return max(0.0, started_at + self._apart - now) if now < self._apart_until else 0.0
-
-
-class Failures:
-    """Which refusals have a cause, and the share of calls that fail by chance.
-
-    A leaky bucket: each refusal costs 25 calls. Refusals have a cause if three are not paid. After a cut, nothing grows
-    until they are, so however the limit moves, one call in 25 is refused.
-
-    Attributes:
-        share: Of the last calls that were refused.
-        accepted: The share of refusals that have no cause. 0.0: each has one.
-        ended: How often it was too low. Chance then needs more evidence.
-        calls, refusals: Those that are known.
-        are_paid: Whether there are no more refusals than the price allows.
-    """
-
-    def __init__(self) -> None:
-        self.share = self.accepted = 0.0
-        self.ended = self.calls = self.refusals = 0
-        self.are_paid = True
-        self._was_refused = False
-        self._singles = self._pairs = 0.0
-        self._unpaid = 0.0
-        self._suspects: list[list[float]] = []  # [start, rank]
-        self._first = self._least = inf
-        self._passed = 0
-
-    def _forget(self) -> None:
-        self._suspects, self._passed = [], 0
-        self._first = self._least = inf
-
-    def refused(self) -> None:
-        self._unpaid += 1
-
-    def suspect(self, start: float, rank: int) -> None:
-        for suspect in self._suspects:  # the refusals come in any order
-            suspect[1] -= suspect[0] >= start
-        self._suspects.append([start, rank])
-        self._first = min(start, self._first)
-        self._least = min(rank for _, rank in self._suspects)
-
-    def known(self, start: float, rank: int) -> None:
-        """It is known whether a call was admitted (rank -1: it was not). Calls come in the order of their starts."""
-        was_refused = rank < 0
-        self.calls += 1
-        self.refusals += was_refused
-        self.share += (was_refused - self.share) * max(SHARE_OF, 1 / self.calls)
-        self._unpaid = max(0.0, self._unpaid - 1 / PRICE - self.accepted)
-        if not self._unpaid:
-            self._forget()
-        self.are_paid = self.are_paid or self._unpaid < 1
-        self._passed += start > self._first and rank >= self._least
-        self._singles += (was_refused - self._singles) * SHARE_OF if not (was_refused and self._was_refused) else 0.0
-        self._pairs += ((was_refused and self._was_refused) - self._pairs) * SHARE_OF
-        self._was_refused = was_refused
-
-    @property
-    def are_independent(self) -> bool:
-        """Whether calls fail alone, and not one after the other as at a full service."""
-        return self._pairs <= 0.4 * self._singles + 0.002
-
-    def is_no_number(self, kind: str) -> bool:
-        """Whether calls of these ranks are admitted; unless they are throttled, most of them."""
-        least = 0 if kind == "throttled" else MOST_PASS * len(self._suspects)
-        return self._passed >= max(PASSED, least)
-
-    @property
-    def has_cause(self) -> bool:
-        return self._unpaid >= STRIKES and bool(self._suspects)
-
-    def rank(self) -> int:
-        """The rank of the refusals that have one cause: their median, since other processes share the service."""
-        return int(sorted(rank for _, rank in self._suspects)[len(self._suspects) // 2])
-
-    def conclude(self, limit: float) -> None:
-        """There was a cut. Nothing grows until the refusals are paid."""
-        self._unpaid = min(self._unpaid, max(1.0 * STRIKES, MOST_DEBT * limit / PRICE))
-        self.are_paid = False
-        self._forget()
-
-    def clear(self) -> None:
-        self._unpaid = min(self._unpaid, 1.0)
-        self._forget()
-
-    def accept(self, share: float) -> None:
-        self.accepted = min(MOST_SHARE, 1.3 * share)
-        self.share, self.are_paid = share, True
-        self.clear()
-
-    def reject(self) -> None:
-        self.accepted = 0.0
-        self.ended += 1
+    def _pause(self, now: float) -> float:
+        return max(FIRST_LOOK, LATER_LOOKS * (now - self._began))

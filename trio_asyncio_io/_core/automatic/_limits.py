@@ -1,55 +1,44 @@
-"""What the limit may be: the start, a rate, a number or a plateau."""
+"""What the limit may be: the start, a number, a rate or a plateau."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from math import cbrt, ceil, inf, log2
-from typing import Literal, TypeAlias
 
 from ..._values.describe import amount
-from ._calls import Latency
-from ._constants import (
-    BEYOND,
-    CALLS_HELD,
-    CALLS_PER_DOUBLING,
-    CALLS_TESTED,
-    CALM,
-    CLEAN_GENERATIONS,
-    CUT,
-    DOUBLING,
-    EVENT,
-    FASTEST,
-    FIRST_CALLS,
-    FIRST_PROBE,
-    FIRST_WAIT,
-    GAIN,
-    GROWS,
-    GROWTH,
-    HEADROOM,
-    LAST_PROBE,
-    LAST_WAIT,
-    LATE,
-    LEAST_CALLS,
-    LEAST_CUT,
-    MOST_SECONDS,
-    SLOWER,
-    SLOWEST,
-    USED,
-)
+from ._evidence import FEW
 
-__all__ = ["Number", "Pace", "Plateau", "Ramp"]
+__all__ = ["EVENT", "FIRST_CALLS", "Number", "Pace", "Plateau", "Ramp"]
 
+DOUBLING = 0.06  # seconds: a refusal that takes 20 ms lets the limit grow by a quarter
 
-Phase: TypeAlias = Literal["growing", "holding", "testing"]
+FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
+QUARTER = 4  # a probe adds a quarter of the number at most
+
+CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
+LEAST_CALLS, LONGEST = 40.0, 20.0  # calls from a cut back to w, for at most these seconds: 1 in 40 refused is 2.5 %
+BEYOND = 1.6  # times that time: the rate is not where it was, since others have ended, and the search begins again
+EVENT = 0.5  # seconds: refusals within them cut the rate once
+CALLS_PER_DOUBLING = 3.0  # and the time of an event at least: a search doubles the pace
+SLOWEST = 0.05  # calls a second
+LATE = 0.05  # seconds by which a start may be late without delaying the next ones
+
+FIRST_CALLS = 16  # whose latency is that of a service without load
+SLOWER = 2.0  # times that latency: calls wait
+GAIN = 2.0  # calls that an answer adds: the limit triples with each generation of calls
+GROWS = 1.4  # of the throughput while the limit doubles: the geometric mean of 1 and 2
+HEADROOM = 1.25  # for a throughput that was measured too low
+FEWEST = 40  # answers, of which a throughput is measured
 
 
 class Ramp:
-    """The start: the limit doubles by time."""
+    """The limit doubles by time, at the start and after an outage."""
 
     def __init__(self, now: float, start: float, top: float) -> None:
         self.since, self.start, self.top = now, start, top
 
     def limit(self, now: float) -> float:
-        return min(self.top, self.start * 2 ** min(20.0, (now - self.since) / DOUBLING))
+        return min(self.top, self.start * 2 ** min(20.0, max(0.0, now - self.since) / DOUBLING))
 
     def wait(self, running: int, now: float) -> float:
         """The seconds until one call more may run."""
@@ -57,249 +46,230 @@ class Ramp:
         return max(1e-6, self.since + DOUBLING * doublings - now)
 
 
+class Number:
+    """A number of calls at once: the service refuses one more. Probes of more calls test whether it still does.
+
+    Attributes:
+        known: The number.
+        times: How often one more was refused.
+        goal: The calls at once with a probe.
+        probe_at: The answers after which a probe is due.
+        before: The limit before it was refused.
+    """
+
+    def __init__(self) -> None:
+        self.known, self.times, self.goal, self.probe_at = 1, 0, 2, 0
+        self.before = 1.0
+        self._step, self._wait = 1, FIRST_TEST
+
+    def set(self, known: int, answers: int) -> None:
+        """Calls beyond this number are refused."""
+        if not self.known / 1.5 < known < 1.5 * self.known:
+            self._wait = FIRST_TEST
+        self.times = 1
+        self._next(known, 1, answers)
+
+    def refused(self, rank: int, answers: int) -> None:
+        """A probe was refused, as predicted: the next one comes later."""
+        self._wait = min(LAST_TEST, 2 * self._wait)
+        self.times += 1
+        self._next(rank, 1, answers)
+
+    def admitted(self, answers: int) -> None:
+        """The service takes more now: the next probe comes soon, with twice as many calls."""
+        self._wait = FIRST_TEST
+        self._next(self.goal, min(2 * self._step, max(1, self.goal // QUARTER)), answers)
+
+    def _next(self, known: int, step: int, answers: int) -> None:
+        self.known, self._step = max(1, known), step
+        self.goal, self.probe_at = self.known + step, answers + self._wait
+
+
 class Pace:
     """The pace of starts: a cubic around w, the rate at which calls were last refused.
 
     Attributes:
         w: Calls a second.
-        is_searching: Whether w is only a first guess: the pace doubles until the next refusal.
+        next_start: The next call may start then.
         longest_pause: The longest `Retry-After`.
-        calm: Seconds from a cut until the pace is back at w, at least: each look at the limit costs a pause.
     """
 
     def __init__(self) -> None:
         self.w = 1.0
-        self.is_searching = True
-        self.grows_from = self.next_start = -inf
-        self.longest_pause = self.calm = 0.0
+        self.next_start = self._since = -inf  # the pace has grown since then
+        self.longest_pause = 0.0
+        self._is_searching = True  # w is a first guess, and the pace doubles until the next refusal
 
     def begin(self, now: float, w: float) -> None:
-        self.w, self.is_searching = max(SLOWEST, w), True
-        self.grows_from = self.next_start = now
+        """Search for the rate."""
+        self.w, self._is_searching = max(SLOWEST, w), True
+        self.resume(now)
+
+    def resume(self, now: float) -> None:
+        self._since = self.next_start = now
 
     def rate(self, now: float) -> float:
-        seconds = max(0.0, now - self.grows_from)
-        if self.is_searching:
-            doubling = max(EVENT, CALLS_PER_DOUBLING / self.w, self.longest_pause / 5)
-            return _within(self.w * 2.0 ** min(30.0, seconds / doubling))
-        back = max(cbrt((1 - CUT) * self.w / GROWTH), min(LEAST_CALLS / self.w, MOST_SECONDS), self.calm)
-        cubic = 1 + (1 - CUT) * (seconds / back - 1) ** 3
-        beyond = (seconds - BEYOND * back) / max(1.0, CALLS_PER_DOUBLING / self.w)
-        return _within(self.w * max(cubic, 2 ** min(30.0, beyond) if beyond > 0 else 0.0))
+        seconds, rate = max(0.0, now - self._since), 0.0
+        if not self._is_searching:
+            back = max(cbrt((1 - CUT) * self.w / GROWTH), min(LEAST_CALLS / self.w, LONGEST), self.longest_pause)
+            rate = self.w * (1 + (1 - CUT) * (seconds / back - 1) ** 3)
+            seconds -= BEYOND * back
+        if seconds >= 0:
+            doubling = max(EVENT, CALLS_PER_DOUBLING / self.w)
+            rate = max(rate, self.w * 2.0 ** min(30.0, seconds / doubling))
+        return max(rate, SLOWEST)
 
     def start(self, now: float) -> None:
         """A call starts, and delays the next one."""
         rate = self.rate(now)
-        if now > self.next_start + LATE + 1 / rate and now > self.grows_from:  # the pace was not tested
-            self.grows_from += now - max(self.next_start, self.grows_from)
+        if now > self.next_start + LATE + 1 / rate and now > self._since:  # the pace was not tested
+            self._since += now - max(self.next_start, self._since)
         self.next_start = max(self.next_start, now - LATE) + 1 / rate
 
-    def cut(self, now: float, resumes: float, w: float, *, hinted: bool) -> None:
-        """Calls were refused at the present pace. Starts resume at an instant that is not before now."""
-        rate = self.rate(now)
-        if not self.is_searching:
-            w = max(w, LEAST_CUT * self.w)
-        self.w, self.is_searching = max(SLOWEST, min(w, rate)), False
-        self.grows_from = resumes - (self.calm if hinted else 0.0)
+    def cut(self, now: float, resumes: float, admitted: float) -> None:
+        """Calls were refused at the present pace, and so many a second were admitted."""
+        if admitted < FEW:  # the pace counts as much
+            admitted = (admitted * self.rate(now)) ** 0.5
+        self.w, self._is_searching = max(SLOWEST, min(admitted, self.rate(now))), False
+        self._since = resumes
         self.next_start = min(self.next_start, now + max(0.2, 0.3 / self.w))
 
-    def calm_down(self) -> None:
-        self.calm = min(max(2 * self.calm, self.longest_pause), CALM * self.longest_pause)
 
-
-class Number:
-    """A number of calls at once that was refused, and what the calls above it show.
-
-    Attributes:
-        known: The number: a call of this rank was refused.
-        strikes: Refusals below it.
-        refutations: How often it was not a number.
-        times: How often calls of this rank were refused.
-        kind: The kind of the refusal.
-        probe_at: The answers after which one more call tests it.
-        before: The limit before the refusal.
-    """
+class Latency:
+    """Whether calls take twice the latency of the first ones."""
 
     def __init__(self) -> None:
-        self.known = 1
-        self.strikes = self.refutations = 0
-        self.times = 0
-        self.kind = ""
-        self.probe_at = 0
-        self.before = 1.0
-        self._wait = FIRST_PROBE
+        self.first: float | None = None
+        self._waited = self._sum = 0.0
+        self._answers = 0
+        self._until = inf  # the start of the last of the first calls
 
-    def begin(self, rank: int, kind: str, limit: float, answers: int) -> None:
-        """A call of this rank was refused, while there was no number."""
-        if limit > 1.5 * self.known:
-            self._wait = FIRST_PROBE
-        else:
-            self.probe_less()
-        self.before, self.strikes = limit, 0
-        self.times = 0
-        self.set(rank, kind, answers)
+    def close(self, now: float) -> None:
+        """The last of the first calls starts."""
+        self._until = now
 
-    def set(self, rank: int, kind: str, answers: int) -> None:
-        """Calls of this rank are refused."""
-        self.times += 1
-        self.known, self.kind = max(1, rank), kind
-        self.probe_at = answers + self._wait
+    def add(self, now: float, start: float, running: list[float]) -> None:
+        """A call was answered."""
+        if self.first is None and start <= self._until:
+            self._sum += now - start
+            self._answers += 1
+            self._estimate(now, running)
+        if self.first:
+            self._waited += ((now - start > SLOWER * self.first) - self._waited) / FIRST_CALLS
 
-    def wait_again(self, answers: int) -> None:
-        self.probe_at = answers + self._wait
+    def _estimate(self, now: float, running: list[float]) -> None:
+        """Short answers come first, so the time of calls that still run counts as well."""
+        if self._until == inf or self._answers < FIRST_CALLS // 2:
+            return
+        rest = running[: bisect_right(running, self._until)]
+        if len(rest) <= FIRST_CALLS // 4:
+            self.first = (self._sum + sum(now - start for start in rest)) / self._answers
 
-    def probe_less(self) -> None:
-        self._wait = min(LAST_PROBE, 2 * self._wait)
-
-    def refute(self) -> None:
-        self.refutations += 1
-        self._wait = max(FIRST_PROBE, self._wait // 4)
+    @property
+    def is_high(self) -> bool:
+        return self._waited > 0.5  # noqa: PLR2004
 
 
 class Plateau:
     """Finds the number of calls at once above which the throughput does not grow.
 
+    The limit grows until calls wait. Then it is held, and from time to time twice the limit is tested. A throughput is
+    that of whole generations of calls: calls of one latency end in one pattern, so that a part of a generation has no
+    throughput of its own.
+
     Attributes:
         limit: Calls at once.
-        running: Calls that run now.
-        peak: The highest number of them in this window.
-        most_gain: Calls that an answer adds, at most.
+        latency: Of the service.
+        cause: Of the limit, as a sentence.
     """
 
     def __init__(self, limit: float, most: int) -> None:
         self.limit, self.most = limit, most
-        self.running = self.peak = 0
         self.latency = Latency()
-        self.phase: Phase = "growing"
-        self.gain = self.most_gain = GAIN
-        self.is_first = True
         self.cause = ""
-        self._before: float | None = None  # the throughput of the window before
-        self._wait = self._left = FIRST_WAIT
+        self._is_growing = True
+        self._skip = 0  # answers that are not measured
+        self._before = 0.0  # the throughput before a test
         self._from: float | None = None  # the limit before a test
-        self._goal = limit
-        self._skip = 0
+        self._wait = self._left = FIRST_TEST
+        self._total, self._seconds = 0, 0.0  # answers and seconds of all windows with this limit
         self.open(0.0)
-        self._total = (0, 0.0)  # answers and seconds of all windows at this limit
 
     def open(self, now: float) -> None:
         """A window begins."""
-        self._since, self._answers, self._limit_before = now, 0, self.limit
-        self.peak = self.running
+        self._since, self._answers, self._limit_before, self._peak = now, 0, self.limit, 0
 
-    def hold(self, now: float) -> None:
-        """The limit stays for some generations."""
-        self.is_first, self._total = False, (0, 0.0)
-        self.phase, self._left, self._from = "holding", self._wait, None
+    def hold(self, now: float, limit: float | None = None) -> None:
+        """The limit stays, until twice as many calls are tested."""
+        self.limit = self.limit if limit is None else max(1.0, limit)
+        self._is_growing, self._from, self._left = False, None, self._wait
+        self._total, self._seconds = 0, 0.0
         self.open(now)
 
-    def grow(self, now: float, gain: float = GAIN) -> None:
-        self.phase, self._before, self.gain = "growing", None, gain
+    def grow(self, now: float, limit: float | None = None) -> None:
+        """The limit grows with each answer."""
+        self.limit = self.limit if limit is None else limit
+        self._is_growing, self._from = True, None
         self.open(now)
 
-    def answered(self, now: float, running: int) -> bool:
-        """Measure an answer, and return whether a plateau was found."""
-        if self.phase == "testing":
-            self.limit = min(self._goal, max(self.limit, min(self._goal, self.limit + 1)))
-        if self._skip > 0:
+    def answered(self, now: float, running: int) -> None:
+        """Measure an answer, while so many other calls run."""
+        self._peak = max(self._peak, running + 1)
+        if self._from is not None:
+            self.limit = max(self.limit, min(self.most, 2 * self._from, self.limit + 1))
+        if self._skip:
             self._skip -= 1
             self.open(now)
-            return False
+            return
         self._answers += 1
-        if self.phase == "growing":
-            return self._grow(now, running)
-        if self.phase == "holding":
-            self._hold(now)
-        elif self._answers >= _whole(self.limit, CALLS_TESTED):
-            self._judge(now)
-        return False
+        if self._is_growing:
+            self._grow(now)
+        elif self._answers >= ceil(max(2.0, FEWEST / self.limit)) * int(self.limit):
+            self._measure(now)
 
     @property
     def _is_used(self) -> bool:
-        return self.peak >= USED * self._limit_before
+        return self._peak >= int(self._limit_before)
 
-    def _throughput(self, now: float) -> float:
-        return self._answers / max(1e-9, now - self._since)
-
-    def _grow(self, now: float, running: int) -> bool:
+    def _grow(self, now: float) -> None:
         if self._is_used:
-            self.limit = min(self.most, self.limit + min(self.gain, self.most_gain))
-        if self._is_slow and self._answers >= FIRST_CALLS // 2 and now > self._since:
-            return self._found(now, self._throughput(now), self.latency.first or inf, running)
-        if self._answers < max(FIRST_CALLS, self._limit_before):
-            return False
-        throughput = self._throughput(now)
-        if not self._is_used:
-            self._before = None
-        elif self._before is not None and throughput < GROWS * self._before and self._has_grown:
-            before = self._limit_before / (1 + GAIN) / self._before  # the latency, by Little's law
-            return self._found(now, throughput, min(self.latency.first or inf, before), running)
-        elif self.limit >= self.most:
-            self.cause = f"{self.most:,} calls at once, the maximum: the throughput still grew"
-            self.hold(now)
-            return False
-        else:
-            self._before = throughput
-        self.gain = min(GAIN, self.gain * 2 ** (1 / CLEAN_GENERATIONS))
-        self.open(now)
-        return False
-
-    @property
-    def _is_slow(self) -> bool:
-        return (self.is_first or self.limit < self.most) and self.latency.is_above(
-            SLOWER if self.is_first else HEADROOM * SLOWER
-        )
-
-    @property
-    def _has_grown(self) -> bool:
-        return self._limit_before * (1 + GAIN) <= self.limit + 1 + GAIN
-
-    def _found(self, now: float, throughput: float, latency: float, running: int) -> bool:
-        if self._from is None:
-            self.limit = max(1.0, min(self.limit, HEADROOM * throughput * latency))
-        else:
-            self._wait, self.limit = min(LAST_WAIT, 2 * self._wait), self._from
-        self.cause = f"{int(self.limit):,} calls at once: more only wait, {amount(throughput)} a second are answered"
-        self._skip = max(int(self.limit), running)
-        self.hold(now)
-        return True
-
-    def _hold(self, now: float) -> None:
-        if self._answers < _whole(self.limit, CALLS_HELD):
-            return
-        answers, seconds = self._total
-        self._total = answers + self._answers, seconds + now - self._since
-        self._left -= 2
-        if self._is_used and self._left <= 0 and self.limit * 1.3 <= self.most:
-            self._from, self._before, self.phase = self.limit, self._total[0] / max(1e-6, self._total[1]), "testing"
-            self._goal = min(self.most, max(self.limit + 1, 2 * self.limit))
-            self._skip = int(1.5 * self._goal)
-        self.open(now)
-
-    def _judge(self, now: float) -> None:
-        """More calls are worth it if the throughput has grown by the square root of their factor."""
-        assert self._from is not None
-        assert self._before is not None
-        throughput, factor = self._throughput(now), self.limit / self._from
-        if throughput >= self._before * factor**0.5 and not self.latency.is_above(HEADROOM * SLOWER):
-            self.phase, self._before, self._wait = "growing", throughput, FIRST_WAIT
+            self.limit = min(self.most, self.limit + GAIN)
+        if self.latency.is_high and self._answers >= FIRST_CALLS // 2 and now > self._since:
+            self._found(now, self._answers / (now - self._since), self.latency.first or inf)
+        elif self._answers >= max(FIRST_CALLS, self._limit_before):
+            if self.limit >= self.most and self._is_used:
+                self.hold(now)
+                self.cause = f"{self.most:,} calls at once, the maximum: the throughput still grew"
             self.open(now)
+
+    def _found(self, now: float, throughput: float, latency: float) -> None:
+        """Calls wait: the limit is what this throughput needs at the latency without a wait (Little's law)."""
+        self._skip = self._peak
+        self.hold(now, min(self.limit, HEADROOM * throughput * latency))
+        self.cause = f"{int(self.limit):,} calls at once: more only wait, {amount(throughput)} a second are answered"
+
+    def _measure(self, now: float) -> None:
+        self._total += self._answers
+        self._seconds += now - self._since
+        throughput = self._total / max(1e-6, self._seconds)
+        self._left -= 1
+        if self._from is not None:
+            self._judge(now, throughput)
+        elif self._is_used and self._left <= 0 and self.limit * 1.3 <= self.most:
+            self._from, self._before, self._total, self._seconds = self.limit, throughput, 0, 0.0
+            self._skip = int(3 * self.limit)  # until the calls of twice the limit are answered
+        self.open(now)
+
+    def _judge(self, now: float, throughput: float) -> None:
+        """Twice the limit was tested."""
+        tested, limit, before = self.limit, self._from or 1.0, self._before
+        if throughput >= GROWS * before:
+            self._wait, self.latency.first = FIRST_TEST, tested / throughput  # no call waits
+            self.grow(now)
             return
-        tested = int(self.limit)
-        self._wait = min(LAST_WAIT, 2 * self._wait)
-        self.limit = min(self.limit, max(self._from, self._from * throughput / self._before))
+        self._wait, self._skip = min(LAST_TEST, 2 * self._wait), int(tested)
+        self.hold(now, limit)
         self.cause = (
-            f"{int(self.limit):,} calls at once: {tested:,} gained nothing, {amount(throughput)} answers a second "
-            f"after {amount(self._before)}"
+            f"{self.limit:,.0f} calls at once: {tested:,.0f} gained nothing, {amount(throughput)} answers a second "
+            f"after {amount(before)}"
         )
-        self._skip = int(self._goal)
-        self.hold(now)
-
-
-def _within(rate: float) -> float:
-    return min(max(rate, SLOWEST), FASTEST)
-
-
-def _whole(limit: float, least: int) -> int:
-    """The answers of whole generations of calls, two or more."""
-    return ceil(max(2.0, least / limit)) * int(limit)
