@@ -190,6 +190,20 @@ def test_a_pause_of_the_service_holds_all_calls_back_and_one_second_does_not() -
     assert other.gate.delay(other.now, 1.0) < 1.0
 
 
+def test_a_pause_of_days_is_cut_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver(Auto(name="api"))
+    driver.fill()
+    for now in (0.02, 0.03):
+        driver.now = now
+        driver.end(Outcome("throttled", 16 * 86_400.0, OSError("wait")))
+    assert 60.0 <= driver.gate.delay(driver.now, 1.0) <= 66.0
+    (message,) = caplog.messages
+    assert message == (
+        "Auto 'api': the service asks to wait 16 days. The next call is made after 1 minute, and if the service "
+        "accepts none for 5 minutes (give_up), the operator stops"
+    )
+
+
 def test_refusals_of_calls_from_before_a_cut_do_not_make_the_rate_negative() -> None:
     driver = Driver(Auto(start=128))
     driver.fill()

@@ -48,12 +48,13 @@ Thresholds are near the geometric mean of the outcomes that they separate, so an
 
 from __future__ import annotations
 
+import logging
 from math import inf
 from random import random
 from typing import Literal, TypeAlias
 
 from ..._values.checks import check_int, check_seconds
-from ..._values.describe import amount, plural
+from ..._values.describe import amount, in_words, plural
 from ..gate import Classify, ConfiguredGate, Outcome
 from ..refusals import Refusals
 from ._evidence import IN_A_ROW, PRICE, ROUNDING, STRIKES, Calls, Evidence, Freeze, Outage
@@ -69,6 +70,8 @@ ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, sectio
 JITTER = 0.1  # of a pause, so that processes do not return together
 LONGEST_PAUSE = 60.0  # seconds
 FORGOTTEN_AFTER = 600.0  # seconds
+
+_log = logging.getLogger("trio_asyncio_io")
 
 Hypothesis: TypeAlias = Literal["none", "number", "rate"]
 
@@ -88,9 +91,9 @@ class Auto(ConfiguredGate):
     In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.1 s
     at first and later after a quarter of the time for which it has been down. Then the former limit returns. If the
     service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s; a
-    second or less applies to the refused call only (its retry strategy). After `give_up` seconds without an accepted
-    call, the operator fails with the service's own exception. Give the operator a retry strategy: refused calls are not
-    repeated otherwise.
+    longer time is logged once, as a warning. A second or less applies to the refused call only (its retry strategy).
+    After `give_up` seconds without an accepted call, the operator fails with the service's own exception. Give the
+    operator a retry strategy: refused calls are not repeated otherwise.
 
     Several processes share a service by its refusals alone, so each finds its part. Within a process, operators that
     use the same object, or the same name, share one limit. What was found is `statistics().finding`, and a sentence of
@@ -140,6 +143,7 @@ class Auto(ConfiguredGate):
         self._late = 0.0  # calls that timed out, and are not paid
         self._started_at = self._cut_at = self._paused_until = -inf
         self._kind = ""  # of the last refusal
+        self._has_warned = False
         self._before_outage: tuple[float, Hypothesis] = (first, "none")
 
     @property
@@ -305,11 +309,25 @@ class Auto(ConfiguredGate):
 
     def _note_pause(self, now: float, outcome: Outcome) -> bool:
         """Whether the service requests that no call starts for some time."""
-        pause = min(outcome.retry_after or 0.0, LONGEST_PAUSE)
+        asked = outcome.retry_after or 0.0
+        if asked > LONGEST_PAUSE and not self._has_warned:
+            self._warn(asked)
+        pause = min(asked, LONGEST_PAUSE)
         if pause > ROUNDED_UP:
             self._paused_until = max(self._paused_until, now + pause * (1 + JITTER * random()))
             self._pace.longest_pause = max(self._pace.longest_pause, pause)
         return pause > ROUNDED_UP
+
+    def _warn(self, seconds: float) -> None:
+        self._has_warned = True
+        _log.warning(
+            "%s: the service asks to wait %s. The next call is made after %s, and if the service accepts none for %s "
+            "(give_up), the operator stops",
+            self.label,
+            in_words(seconds),
+            in_words(LONGEST_PAUSE),
+            in_words(self.give_up),
+        )
 
     def _thaw(self, now: float) -> None:
         """All calls before the freeze are settled."""
