@@ -161,16 +161,13 @@ def usage_of_all(name: str | None = None) -> tuple[float, float] | None:
 
 
 class Worker(Protocol):
-    """What makes the present task's call, as policies see it."""
+    """What makes the present task's call, as policies see it: the deadline of the element, and see `FromCache`."""
 
-    def deadline(self) -> float:
-        """The deadline of the element."""
+    def deadline(self) -> float: ...
 
-    def is_from_cache(self) -> bool:
-        """Whether a cache has answered the present attempt, or a part of it."""
+    def is_from_cache(self) -> bool: ...
 
-    def set_from_cache(self, answered: bool) -> None:  # noqa: FBT001 - as of a context variable
-        """See `FromCache`."""
+    def set_from_cache(self, answered: bool) -> None: ...  # noqa: FBT001 - as of a context variable
 
     def admit_extra(self) -> AbstractContextManager[object] | None:
         """Start another call for the element, and return what it must run in. None: the gates do not admit it now."""
