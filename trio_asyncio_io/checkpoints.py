@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar
 import trio
 
 from ._core.snapshot import Snapshot
-from ._files.codec import Codec, NotStorableError, UnreadableError, check_codec, decoded, encoded
+from ._files.codec import NotStorableError, UnreadableError, decoded, encoded
 from ._files.sqlite import Database, FileFormat, FileThread, checksum
 from ._values.checks import check_name, check_path
 from ._values.describe import describe
@@ -81,7 +81,7 @@ class CheckpointStore(Protocol):
 
 
 _FORMAT: Final = FileFormat(
-    application_ids={"plain": 0x74616963, "pickle": 0x74616970},  # "taic" and "taip"
+    application_id=0x74616963,  # "taic"
     version=1,
     schema=(
         "CREATE TABLE checkpoints (name TEXT PRIMARY KEY, snapshot BLOB, position BLOB, checksum BLOB) WITHOUT ROWID",
@@ -109,11 +109,10 @@ class _CheckpointTable:
 
     Args:
         path: The file, on a local disk. Its directory must exist.
-        codec: The codec of snapshots and positions.
     """
 
-    def __init__(self, path: Path, codec: Codec) -> None:
-        self._database = Database(path, _FORMAT, codec)
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, _FORMAT)
 
     def load(self, name: str) -> tuple[bytes, bytes] | None:
         """The last snapshot and position that were committed under this name, or None.
@@ -179,7 +178,7 @@ class SQLiteStore(trio.abc.AsyncResource):
 
     Elements, results and positions are stored as plain text, so loading runs no code. The types that
     `policies.persistent` stores come back as they were, and so do `StreamRecord` and `Watermark`. A `DeadLetter` comes
-    back with a `LostError`. For other types, pass `codec="pickle"`.
+    back with a `LostError`. Convert other types to these, for example with `dataclasses.asdict`.
 
     Leave the block, or `await aclose()`. Both wait for a commit that has begun.
 
@@ -187,12 +186,9 @@ class SQLiteStore(trio.abc.AsyncResource):
         path: The file, on a local disk. It is created if it is missing; its directory must exist. A `~` at its
             beginning is the home directory. During a commit, and after a kill until the next use, a file with the
             suffix -journal lies beside it and belongs to it.
-        codec: "plain", or "pickle" for values of any type that can be pickled. Then **trust the file as you trust your
-            code**: whoever can write to it can run any code in your process. A file belongs to the codec that created
-            it.
 
     Raises:
-        TypeError, ValueError: `path` is not the path of a file, or `codec` is not a codec.
+        TypeError, ValueError: `path` is not the path of a file.
 
     Example:
         async with SQLiteStore("job.sqlite") as store:
@@ -202,10 +198,9 @@ class SQLiteStore(trio.abc.AsyncResource):
             await store.commit("flights", checkpoint)
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, codec: Codec = "plain") -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(check_path("path", path)).absolute()
-        self._codec: Codec = check_codec(codec)
-        self._table = _CheckpointTable(self._path, self._codec)
+        self._table = _CheckpointTable(self._path)
         self._thread = FileThread()
         self._is_closed = False
 
@@ -214,8 +209,8 @@ class SQLiteStore(trio.abc.AsyncResource):
 
         Raises:
             CheckpointError: The file cannot be used: it is damaged, not a file of durable checkpoints, of a newer
-                release, of another codec, or locked by another process for ten seconds. Or its content cannot be read
-                in this process, because a class or a time zone is missing.
+                release, or locked by another process for ten seconds. Or its content cannot be read on this host,
+                because a time zone is missing.
             trio.ClosedResourceError: You closed the store.
 
         Cancellation: nothing was loaded, and nothing has changed.
@@ -224,11 +219,11 @@ class SQLiteStore(trio.abc.AsyncResource):
         if found is None:
             return None
         try:
-            return Checkpoint(*(decoded(payload, self._codec) for payload in found))
+            return Checkpoint(*(decoded(payload) for payload in found))
         except (UnreadableError, TypeError) as error:
             raise CheckpointError(
-                f"{name!r} in the file {self._path} cannot be read: {error}. It remains in the file: install or import "
-                "what is missing, as in the process that committed it, and load it again"
+                f"{name!r} in the file {self._path} cannot be read: {error}. It remains in the file: install what "
+                "is missing, such as a time zone, and load it again"
             ) from error
 
     async def commit(self, name: str, checkpoint: Checkpoint) -> None:
@@ -251,8 +246,8 @@ class SQLiteStore(trio.abc.AsyncResource):
         if not isinstance(checkpoint, Checkpoint):
             raise TypeError(f"commit takes a Checkpoint, got {describe(checkpoint)}")
         try:
-            snapshot = encoded(checkpoint.snapshot, self._codec, "snapshot")
-            position = encoded(checkpoint.position, self._codec, "position")
+            snapshot = encoded(checkpoint.snapshot, "snapshot")
+            position = encoded(checkpoint.position, "position")
         except NotStorableError as error:
             raise CheckpointError(f"{error}. Nothing was committed") from error.__cause__
         await self._run(self._table.commit, name, snapshot, position)

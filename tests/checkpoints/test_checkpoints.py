@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
-from enum import Enum
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,6 +31,7 @@ from trio_asyncio_io import (
     assign_watermarks,
     ordered_wait,
 )
+from trio_asyncio_io._files.codec import encoded
 from trio_asyncio_io.checkpoints import (
     _FORMAT,
     Checkpoint,
@@ -69,21 +69,21 @@ async def store(path: Path) -> AsyncIterator[SQLiteStore]:
         yield store
 
 
-def commit(path: Path, checkpoint: Checkpoint = CHECKPOINT, name: str = "job", codec: Any = "plain") -> None:
+def commit(path: Path, checkpoint: Checkpoint = CHECKPOINT, name: str = "job") -> None:
     """Commit in a Trio run of its own."""
 
     async def main() -> None:
-        async with SQLiteStore(path, codec=codec) as store:
+        async with SQLiteStore(path) as store:
             await store.commit(name, checkpoint)
 
     trio.run(main)
 
 
-def load(path: Path, name: str = "job", codec: Any = "plain") -> Checkpoint | None:
+def load(path: Path, name: str = "job") -> Checkpoint | None:
     """Load in a Trio run of its own."""
 
     async def main() -> Checkpoint | None:
-        async with SQLiteStore(path, codec=codec) as store:
+        async with SQLiteStore(path) as store:
             return await store.load(name)
 
     return trio.run(main)
@@ -97,15 +97,11 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-class Color(Enum):
-    RED = 1
-
-
-class Unloadable:
-    """Can be pickled, but not unpickled."""
+class Exploding:
+    """Its pickle runs code when it is loaded."""
 
     def __reduce__(self) -> Any:
-        return int, ("no number",)
+        return pytest.fail, ("the pickle was loaded",)
 
 
 def test_a_later_process_loads_the_commit_of_an_earlier_one(path: Path) -> None:
@@ -243,35 +239,18 @@ async def test_commit_refuses_a_bare_snapshot(path: Path) -> None:
 
 LOCK = threading.Lock()
 NOT_STORABLE = [
-    ("plain", Snapshot((SnapshotElement(5, LOCK),)), "snapshot.elements[0].element is <unlocked"),
-    (
-        "plain",
-        Snapshot((SnapshotElement(5, StreamRecord(1, LOCK)),)),
-        "snapshot.elements[0].element.timestamp is <unlo",
-    ),
-    (
-        "plain",
-        Snapshot((SnapshotElement(5, 1, [1, {"a": LOCK}]),)),
-        "snapshot.elements[0].results[1]['a'] is <unlocked",
-    ),
-    (
-        "plain",
-        Snapshot((SnapshotElement(5, 1, [ValueError("x")]),)),
-        "snapshot.elements[0].results[0] is ValueError('x')",
-    ),
-    (
-        "pickle",
-        Snapshot((SnapshotElement(5, 1, [1, Unloadable, LOCK]),)),
-        "snapshot.elements[0].results[2] is <unlocked",
-    ),
+    (Snapshot((SnapshotElement(5, LOCK),)), "snapshot.elements[0].element is <unlocked"),
+    (Snapshot((SnapshotElement(5, StreamRecord(1, LOCK)),)), "snapshot.elements[0].element.timestamp is <unlo"),
+    (Snapshot((SnapshotElement(5, 1, [1, {"a": LOCK}]),)), "snapshot.elements[0].results[1]['a'] is <unlocked"),
+    (Snapshot((SnapshotElement(5, 1, [ValueError("x")]),)), "snapshot.elements[0].results[0] is ValueError('x')"),
 ]
 
 
-@pytest.mark.parametrize(("codec", "snapshot", "why"), NOT_STORABLE, ids=[why for *_, why in NOT_STORABLE])
+@pytest.mark.parametrize(("snapshot", "why"), NOT_STORABLE, ids=[why for _, why in NOT_STORABLE])
 async def test_a_part_that_cannot_be_stored_is_named_and_the_old_checkpoint_remains(
-    codec: Any, snapshot: Snapshot, why: str, path: Path
+    snapshot: Snapshot, why: str, path: Path
 ) -> None:
-    async with SQLiteStore(path, codec=codec) as store:
+    async with SQLiteStore(path) as store:
         await store.commit("job", CHECKPOINT)
         with pytest.raises(CheckpointError, match=f"^{re.escape(why)}.* Nothing was committed$") as caught:
             await store.commit("job", Checkpoint(snapshot, 0))
@@ -281,55 +260,27 @@ async def test_a_part_that_cannot_be_stored_is_named_and_the_old_checkpoint_rema
         assert await store.load("job") == CHECKPOINT
 
 
-async def test_with_pickles_any_value_can_be_stored(path: Path, tmp_path: Path) -> None:
-    checkpoint = Checkpoint(Snapshot((SnapshotElement(0, Color.RED, [Color.RED]),), taken=1), Color.RED)
-    async with SQLiteStore(tmp_path / "plain.sqlite") as store:
-        with pytest.raises(CheckpointError, match=r"no form for the type Color.*opt into .*codec='pickle'"):
-            await store.commit("job", checkpoint)
-    async with SQLiteStore(path, codec="pickle") as store:
-        await store.commit("job", checkpoint)
-        found = await store.load("job")
-    assert found == checkpoint
-    assert found.position is Color.RED
-
-
-def test_a_checkpoint_that_does_not_unpickle_is_an_error_and_remains(path: Path) -> None:
-    commit(path, Checkpoint(SNAPSHOT, Unloadable()), codec="pickle")
-    before = path.read_bytes()
-    with pytest.raises(CheckpointError, match=r"ValueError: invalid literal .* It remains in the file") as caught:
-        load(path, codec="pickle")
-    assert str(caught.value).startswith(f"'job' in the file {path} cannot be read: ")
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(("written", "opened"), [("plain", "pickle"), ("pickle", "plain")])
-def test_a_file_of_another_codec_is_refused_and_left_unchanged(written: Any, opened: Any, path: Path) -> None:
-    commit(path, codec=written)
-    before = path.read_bytes()
-    for use in (load, commit):
-        with pytest.raises(
-            CheckpointError, match=f"{path} was written with codec='{written}', and is opened with codec='{opened}': "
-        ):
-            use(path, codec=opened)
-    assert path.read_bytes() == before
-
-
-def test_an_unknown_codec_is_refused(path: Path) -> None:
-    with pytest.raises(ValueError, match="codec must be 'plain' or 'pickle', got 'json'"):
-        SQLiteStore(path, codec="json")  # type: ignore[arg-type]
-
-
-def test_a_plain_file_contains_no_pickle_and_runs_no_code(path: Path) -> None:
-    """Not even if its content is replaced by a pickle with a right checksum."""
-    table = _CheckpointTable(path, "plain")
-    table.commit("job", pickle.dumps(SNAPSHOT), pickle.dumps(Unloadable()))
+@pytest.mark.parametrize(
+    ("position", "why"),
+    [
+        (b'{"$ZoneInfo":"Nowhere/Land"}', "ZoneInfoNotFoundError: .* It remains in the file: install what is missing"),
+        (pickle.dumps(Exploding()), "UnicodeDecodeError"),
+    ],
+    ids=["zone", "pickle"],
+)
+def test_content_that_cannot_be_read_is_an_error_and_remains(position: bytes, why: str, path: Path) -> None:
+    """A pickle runs no code, even if its checksum is right."""
+    table = _CheckpointTable(path)
+    table.commit("job", encoded(SNAPSHOT, "snapshot"), position)
     table.close()
-    with pytest.raises(CheckpointError, match=f"'job' in the file {path} cannot be read: UnicodeDecodeError"):
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match=f"^'job' in the file {path} cannot be read: {why}"):
         load(path)
+    assert path.read_bytes() == before
 
 
 def test_content_that_is_no_snapshot_is_refused(path: Path) -> None:
-    table = _CheckpointTable(path, "plain")
+    table = _CheckpointTable(path)
     table.commit("job", b"[1,2]", b"0")
     table.close()
     with pytest.raises(CheckpointError, match=r"cannot be read: a durable checkpoint takes a Snapshot, got \[1, 2\]"):
@@ -340,7 +291,7 @@ def test_content_that_is_no_snapshot_is_refused(path: Path) -> None:
 
 
 def outcome_of_load(path: Path) -> str:
-    table = _CheckpointTable(path, "plain")
+    table = _CheckpointTable(path)
     try:
         found = {name: table.load(name) for name in ("job", "another", "third")}
     except CheckpointError as error:
@@ -354,7 +305,7 @@ INTACT = {"job": (b"snapshot of the job", b"7"), "another": (b"another snapshot"
 
 
 def intact_file(path: Path) -> bytes:
-    table = _CheckpointTable(path, "plain")
+    table = _CheckpointTable(path)
     for name, row in INTACT.items():
         if row is not None:
             table.commit(name, *row)
@@ -496,7 +447,7 @@ def test_the_file_does_not_grow_with_the_number_of_commits(path: Path) -> None:
 
 
 def test_the_settings_are_those_that_survive_a_power_cut(path: Path) -> None:
-    table = _CheckpointTable(path, "plain")
+    table = _CheckpointTable(path)
     table.commit("job", b"", b"")
     connection = table._database.connection
     settings = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]

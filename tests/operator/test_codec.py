@@ -1,4 +1,4 @@
-"""The plain format: what is read has the type and value that was stored, and nothing else can be stored."""
+"""Values in files: what is read has the type and value that was stored, and nothing else can be stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from tests.support import stable_id
 from trio_asyncio_io import DeadLetter, LostError, Snapshot, SnapshotElement, StreamRecord, Watermark
-from trio_asyncio_io._files.codec import MAX_DEPTH, NotStorableError, UnreadableError, check_codec, decoded, encoded
+from trio_asyncio_io._files.codec import MAX_DEPTH, NotStorableError, UnreadableError, decoded, encoded
 
 PARIS = ZoneInfo("Europe/Paris")
 ZONES = st.none() | st.sampled_from([UTC, PARIS, ZoneInfo("UTC"), timezone(timedelta(hours=-5, seconds=1), "here")])
@@ -91,13 +91,13 @@ def exact(value: Any) -> Any:
 @given(VALUES)
 @settings(deadline=None)
 def test_what_is_read_has_the_type_and_value_that_was_stored(value: Any) -> None:
-    assert exact(decoded(encoded(value, "plain", "value"), "plain")) == exact(value)
+    assert exact(decoded(encoded(value, "value"))) == exact(value)
 
 
 @given(VALUES, VALUES)
 @settings(deadline=None)
 def test_different_values_are_stored_as_different_bytes(one: Any, other: Any) -> None:
-    if encoded(one, "plain", "one") == encoded(other, "plain", "other"):
+    if encoded(one, "one") == encoded(other, "other"):
         assert exact(one) == exact(other)
 
 
@@ -116,20 +116,20 @@ SIMILAR = [
 @pytest.mark.parametrize("values", SIMILAR, ids=range(len(SIMILAR)))
 def test_similar_values_stay_different(values: list[Any]) -> None:
     for one, other in combinations(values, 2):
-        assert encoded(one, "plain", "one") != encoded(other, "plain", "other")
+        assert encoded(one, "one") != encoded(other, "other")
     for value in values:
-        assert exact(decoded(encoded(value, "plain", "value"), "plain")) == exact(value)
+        assert exact(decoded(encoded(value, "value"))) == exact(value)
 
 
 def test_values_of_json_are_readable_in_the_file() -> None:
-    assert encoded({"temp": [1.5, None], "é": True}, "plain", "value") == '{"temp":[1.5,null],"é":true}'.encode()
-    assert encoded((1, b"x"), "plain", "value") == b'{"$tuple":[1,{"$bytes":"eA=="}]}'
+    assert encoded({"temp": [1.5, None], "é": True}, "value") == '{"temp":[1.5,null],"é":true}'.encode()
+    assert encoded((1, b"x"), "value") == b'{"$tuple":[1,{"$bytes":"eA=="}]}'
 
 
 def test_a_snapshot_is_read_as_it_was() -> None:
     elements = (SnapshotElement(3, StreamRecord("a", 1.5), [("A",), None]), SnapshotElement(4, Watermark(PARIS)))
     for snapshot in (Snapshot(elements, taken=9), Snapshot(), Snapshot(elements, version=7)):
-        assert exact(decoded(encoded(snapshot, "plain", "value"), "plain")) == exact(snapshot)
+        assert exact(decoded(encoded(snapshot, "value"))) == exact(snapshot)
 
 
 def test_the_error_of_a_dead_letter_becomes_its_text() -> None:
@@ -137,7 +137,7 @@ def test_the_error_of_a_dead_letter_becomes_its_text() -> None:
     error.__cause__ = LostError("OSError: gone")
     error.__cause__.__cause__ = error  # a cycle
     error.add_note("\ud800")
-    found = decoded(encoded(DeadLetter((1,), error, 2, math.inf), "plain", "value"), "plain")
+    found = decoded(encoded(DeadLetter((1,), error, 2, math.inf), "value"))
     assert (found.element, found.attempts, found.seconds) == ((1,), 2, math.inf)
     assert repr(found.error) == "LostError('ExceptionGroup: several (1 sub-exception)')"
     assert found.error.__notes__ == ["\ud800"]
@@ -199,11 +199,11 @@ NOT_STORABLE = [
 def test_a_value_of_another_type_is_refused_with_its_type_and_the_remedy(value: Any) -> None:
     kind = type(value).__qualname__
     with pytest.raises(NotStorableError) as caught:
-        encoded(value, "plain", "result")
+        encoded(value, "result")
     message = str(caught.value)
     assert message.startswith("result is ")
-    assert f"cannot be stored: the plain format has no form for the type {kind}; convert it to plain values" in message
-    assert message.endswith("or opt into pickles with codec='pickle'")
+    assert f"cannot be stored: files have no form for the type {kind}; convert it to plain values, " in message
+    assert message.endswith(", for example with dataclasses.asdict")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_value_of_another_type_is_refused_with_its_type_and_the_remedy(value: 
 )
 def test_the_error_has_the_place_of_the_value(value: Any, place: str) -> None:
     with pytest.raises(NotStorableError) as caught:
-        encoded(value, "plain", "results")
+        encoded(value, "results")
     assert str(caught.value).startswith(f"{place} is {'Zone()' if 'tzinfo' in place else '<Color.RED'}")
 
 
@@ -233,7 +233,7 @@ def test_a_zone_from_a_file_is_refused(key: str | None) -> None:
     counts = b"".join(count.to_bytes(4, "big") for count in (0, 0, 0, 0, 1, 4))
     zone = ZoneInfo.from_file(BytesIO(b"TZif\0" + bytes(15) + counts + bytes(6) + b"UTC\0"), key=key)  # RFC 8536
     with pytest.raises(NotStorableError, match=r"^value\.tzinfo is .*: it was read with ZoneInfo.from_file; convert"):
-        encoded(datetime(2026, 1, 1, tzinfo=zone), "plain", "value")
+        encoded(datetime(2026, 1, 1, tzinfo=zone), "value")
 
 
 def nested(depth: int, make: Any, value: Any = 1) -> Any:
@@ -265,25 +265,25 @@ LEAVES = [
 def test_nested_values_are_stored_to_a_fixed_depth(make: Any, leaf: Any) -> None:
     """Whatever is in the innermost container."""
     deepest = nested(MAX_DEPTH, make, leaf)
-    assert decoded(encoded(deepest, "plain", "value"), "plain") == deepest
+    assert decoded(encoded(deepest, "value")) == deepest
     with pytest.raises(NotStorableError, match=r"^value is .*nested deeper than 100 levels, or contains itself"):
-        encoded(nested(MAX_DEPTH + 1, make, leaf), "plain", "value")
+        encoded(nested(MAX_DEPTH + 1, make, leaf), "value")
 
 
 def test_a_container_that_contains_itself_is_refused() -> None:
     value: list[Any] = []
     value.append(value)
     with pytest.raises(NotStorableError, match=r"^value is .* or contains itself"):
-        encoded(value, "plain", "value")
+        encoded(value, "value")
 
 
 @given(st.binary() | st.text().map(str.encode))
 def test_other_bytes_are_refused_or_are_a_plain_value(payload: bytes) -> None:
     try:
-        value = decoded(payload, "plain")
+        value = decoded(payload)
     except UnreadableError:
         return
-    assert exact(decoded(encoded(value, "plain", "value"), "plain")) == exact(value)
+    assert exact(decoded(encoded(value, "value"))) == exact(value)
 
 
 @pytest.mark.parametrize(
@@ -308,13 +308,13 @@ def test_other_bytes_are_refused_or_are_a_plain_value(payload: bytes) -> None:
 )
 def test_a_payload_without_a_meaning_is_refused(payload: bytes) -> None:
     with pytest.raises(UnreadableError):
-        decoded(payload, "plain")
+        decoded(payload)
 
 
 def test_the_bytes_of_a_set_do_not_depend_on_the_process() -> None:
     code = (
         "from trio_asyncio_io._files.codec import encoded; "
-        "print(encoded(frozenset('abcdefgh') | {1, None, (2, 'b')}, 'plain', ''))"
+        "print(encoded(frozenset('abcdefgh') | {1, None, (2, 'b')}, ''))"
     )
     outputs = {
         subprocess.run(
@@ -327,9 +327,3 @@ def test_the_bytes_of_a_set_do_not_depend_on_the_process() -> None:
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
-
-
-@pytest.mark.parametrize("codec", ["json", None, b"plain", ["plain"]])
-def test_an_unknown_codec_is_refused(codec: Any) -> None:
-    with pytest.raises(ValueError, match=r"codec must be 'plain' or 'pickle', got "):
-        check_codec(codec)

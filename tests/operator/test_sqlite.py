@@ -23,7 +23,7 @@ class BadFileError(Exception):
 
 
 JOURNAL = FileFormat(
-    application_ids={"plain": 7, "pickle": 8},
+    application_id=7,
     version=3,
     schema=("CREATE TABLE numbers (number INTEGER)",),
     settings=("PRAGMA journal_mode = DELETE",),
@@ -48,7 +48,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def opened(path: Path, file_format: FileFormat) -> Iterator[Database]:
-    database = Database(path, file_format, "plain")
+    database = Database(path, file_format)
     database.open()
     try:
         yield database
@@ -74,7 +74,7 @@ def execute(path: Path, *statements: str) -> None:
 def refusal(path: Path, file_format: FileFormat) -> str:
     """The message of the error for this file, which must not have changed."""
     before = path.read_bytes() if path.is_file() else None
-    database = Database(path, file_format, "plain")
+    database = Database(path, file_format)
     with pytest.raises(BadFileError) as caught:
         database.open()
     assert not database.is_open
@@ -96,7 +96,7 @@ def test_a_missing_or_empty_file_becomes_a_new_one(
 def test_a_file_is_created_in_one_transaction(path: Path, file_format: FileFormat) -> None:
     broken = replace(file_format, schema=(*file_format.schema, "not a statement"))
     with pytest.raises(BadFileError):
-        Database(path, broken, "plain").open()
+        Database(path, broken).open()
     with opened(path, file_format) as database:
         assert numbers(database) == []
 
@@ -137,8 +137,9 @@ def test_damage_is_refused(content: bytes, path: Path, file_format: FileFormat) 
     assert message.endswith("): delete it")
 
 
-def test_a_database_of_another_program_is_refused(path: Path, file_format: FileFormat) -> None:
-    execute(path, "CREATE TABLE accounts (number)")
+@pytest.mark.parametrize("statement", ["CREATE TABLE accounts (number)", "PRAGMA application_id = 8"])
+def test_a_database_of_another_kind_is_refused(statement: str, path: Path, file_format: FileFormat) -> None:
+    execute(path, statement, "PRAGMA user_version = 3")
     assert refusal(path, file_format).endswith("is a database, but not a file of numbers: give another path")
 
 

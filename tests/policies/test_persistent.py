@@ -23,6 +23,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from tests.support import PATIENCE, outputs, stable_id
 from trio_asyncio_io import AsyncFunction, ordered_wait, unordered_wait
 from trio_asyncio_io.policies import CacheError, cached, persistent, single_flight
+from trio_asyncio_io.policies._persistent.policy import stable_key
+from trio_asyncio_io.policies._persistent.store import Insert, Store
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -134,47 +136,23 @@ async def test_arguments_without_a_stable_key_are_refused_and_the_error_names_ke
             await function({"code": "a"})
 
 
-@pytest.mark.parametrize(
-    ("codec", "remedy"), [("plain", r"convert it to plain values, .*codec='pickle'"), ("pickle", "can be pickled")]
-)
-async def test_a_result_that_cannot_be_stored_is_refused_with_its_place(path: Path, codec: Any, remedy: str) -> None:
+async def test_a_result_that_cannot_be_stored_is_refused_with_its_place(path: Path) -> None:
     service = Service({"a": {"temp": [1.5, lambda: None]}})
-    async with opened(persistent(service, path, name="n", codec=codec)) as function:
-        with pytest.raises(TypeError, match=rf"^result\['temp'\]\[1\] is <function .*{remedy}"):
+    async with opened(persistent(service, path, name="n")) as function:
+        with pytest.raises(TypeError, match=r"^result\['temp'\]\[1\] is <function .* convert it to plain values"):
             await function("a")
 
 
-async def test_with_pickles_a_result_of_any_type_is_stored(path: Path) -> None:
-    for _ in range(2):
-        async with opened(persistent(Service({"a": complex}), path, name="n", codec="pickle")) as function:
-            assert await function("a") is complex
-    assert function.hits == 1
-
-
-@pytest.mark.parametrize(("written", "opened_with"), [("plain", "pickle"), ("pickle", "plain")])
-async def test_a_file_of_another_codec_is_refused(path: Path, written: Any, opened_with: Any) -> None:
-    async with opened(persistent(Service(), path, name="n", codec=written)) as function:
-        await function("a")
-    with pytest.raises(
-        CacheError,
-        match=f"{path} was written with codec='{written}', and is opened with codec='{opened_with}': give another path,"
-        f" or pass codec='{written}'",
-    ):
-        await persistent(Service(), path, name="n", codec=opened_with).open()
-
-
-async def test_a_result_that_no_longer_unpickles_is_fetched_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(persistent(Service({"a": Gone()}), path, name="n", codec="pickle")) as function:
-        await function("a")
-    monkeypatch.delitem(globals(), "Gone")
+@pytest.mark.parametrize("payload", [b'{"$ZoneInfo":"Nowhere/Land"}', pickle.dumps("old")], ids=["zone", "pickle"])
+async def test_a_result_that_cannot_be_read_is_fetched_again(path: Path, payload: bytes) -> None:
+    store = Store(str(path), "n")
+    store.open()
+    assert store.execute([Insert(stable_key(("a",)), payload, math.inf)]) == [None]
+    store.close()
     service = Service({"a": "new"})
-    async with opened(persistent(service, path, name="n", codec="pickle")) as function:
+    async with opened(persistent(service, path, name="n")) as function:
         assert [await function("a") for _ in range(2)] == ["new", "new"]
     assert service.calls == ["a"]
-
-
-class Gone:
-    """The class of a result, which is deleted later."""
 
 
 # Expiry.
@@ -384,7 +362,7 @@ async def test_a_closure_needs_a_name(path: Path) -> None:
 
 async def test_an_open_policy_pickles_as_its_function_and_options(path: Path) -> None:
     options: dict[str, Any] = {"name": "n", "ttl": 5.0, "negative_ttl": 2.0, "is_negative": str.isupper}
-    options |= {"key": str.lower, "codec": "pickle"}
+    options |= {"key": str.lower}
     async with opened(persistent(upper, path, **options)) as function:
         copy = pickle.loads(pickle.dumps(function))
     assert copy._options == {"path": str(path), **options}
@@ -403,7 +381,6 @@ async def test_an_open_policy_pickles_as_its_function_and_options(path: Path) ->
         ({"name": "\ud800"}, ValueError, r"name must be text that UTF-8 can encode, got '\\ud800'"),
         ({"ttl": 0}, ValueError, "^ttl must be seconds above 0, got 0"),
         ({"negative_ttl": -1}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got -1"),
-        ({"codec": "json"}, ValueError, "codec must be 'plain' or 'pickle', got 'json'"),
         ({"is_negative": 3}, TypeError, "is_negative must be callable, got 3"),
     ],
 )

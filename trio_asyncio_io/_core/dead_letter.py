@@ -28,7 +28,7 @@ class DeadLetter(AnyByDefault, Generic[E_co]):
 
     It always pickles, if its element does. The pickle keeps the error's notes and causes, but no tracebacks. An error
     that does not unpickle with the same type, message and notes is replaced by a `LostError`, and so is every error in
-    the files of `trio_asyncio_io.checkpoints`, unless they contain pickles.
+    the files of `trio_asyncio_io.checkpoints`.
 
     Attributes:
         element: The `StreamRecord` or bare value that was accepted.

@@ -3,4 +3,4 @@
 # The layout. Imports point down only.
 #
 #     sqlite      a file of ours: its format, its version, its threads, and what to do if it is damaged
-#     codec       the values in it, as bytes: plain or pickled
+#     codec       the values in it, as plain text

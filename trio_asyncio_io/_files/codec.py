@@ -1,6 +1,6 @@
-"""How the files of this project store values: as plain text, or as pickles.
+"""How the files of this project store values: as plain text.
 
-The plain format is JSON. JSON's own types are stored as themselves, and every other type as an object with one tag:
+The format is JSON. JSON's own types are stored as themselves, and every other type as an object with one tag:
 `(1, b"x")` is `{"$tuple": [1, {"$bytes": "eA=="}]}`. Reading it creates values of the types below and runs no other
 code. What is read has the type and value that was stored, with one exception: the error of a dead letter becomes a
 `LostError`, which has the type name, message, notes and causes of the original as text.
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias
+from pickle import PicklingError
+from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -25,9 +25,7 @@ from .._core.elements import StreamRecord, Watermark
 from .._core.snapshot import Snapshot, SnapshotElement
 from .._values.describe import describe
 
-__all__ = ["Codec", "NotStorableError", "UnreadableError", "check_codec", "decoded", "encoded"]
-
-Codec: TypeAlias = Literal["plain", "pickle"]
+__all__ = ["NotStorableError", "UnreadableError", "decoded", "encoded"]
 
 # Reading takes up to three levels of recursion for each level of a value, and Python allows about a thousand
 MAX_DEPTH: Final = 100
@@ -48,50 +46,42 @@ class _TooDeepError(ValueError):
         super().__init__(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
 
 
-def check_codec(codec: Any) -> Codec:
-    """Return the name of a codec."""
-    if codec not in ("plain", "pickle"):
-        raise ValueError(f"codec must be 'plain' or 'pickle', got {describe(codec)}")
-    return codec  # type: ignore[no-any-return]
+_REFUSALS: Final = (TypeError, ValueError, RecursionError)
 
 
-def encoded(value: object, codec: Codec, name: str) -> bytes:
+def encoded(value: object, name: str) -> bytes:
     """The value as bytes.
 
     Args:
         value: Any value.
-        codec: The format.
         name: The error calls the value by this name.
 
     Raises:
-        NotStorableError: The codec cannot store the value, or a part of it.
+        NotStorableError: The value, or a part of it, cannot be stored.
     """
-    encode = _plain if codec == "plain" else _pickled
     try:
-        return encode(value)
-    except Exception as error:
-        raise _refusal(value, codec, name, error) from error
+        return _encoded(value)
+    except _REFUSALS as error:
+        place, part, reason = _first_refused(value, name, error)
+        raise NotStorableError(
+            f"{place} is {describe(part)}, which cannot be stored: {reason}; "
+            "convert it to plain values, for example with dataclasses.asdict"
+        ) from reason
 
 
-def decoded(payload: bytes, codec: Codec) -> Any:
+def decoded(payload: bytes) -> Any:
     """The value that was encoded.
 
     Raises:
         UnreadableError: These bytes cannot be read.
     """
     try:
-        if codec == "pickle":
-            return pickle.loads(payload)  # noqa: S301 - the caller opted into pickles
         return _parse(payload.decode("utf-8", "surrogatepass"))
     except Exception as error:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
-def _pickled(value: object) -> bytes:
-    return pickle.dumps(value, protocol=5)
-
-
-def _plain(value: object) -> bytes:
+def _encoded(value: object) -> bytes:
     # Surrogates are stored as themselves, because JSON's escapes would join two of them to one character
     return _text(_tree(value, 0)).encode("utf-8", "surrogatepass")
 
@@ -106,7 +96,7 @@ def _tree(value: Any, depth: int) -> Any:
     """The value as JSON's types.
 
     Raises:
-        TypeError: The plain format has no form for its type. A subclass is another type.
+        TypeError: The format has no form for its type. A subclass is another type.
         _TooDeepError: It is nested too deeply.
     """
     kind = type(value)
@@ -114,7 +104,7 @@ def _tree(value: Any, depth: int) -> Any:
         return value
     write = _WRITERS.get(kind)
     if write is None:
-        raise TypeError(f"the plain format has no form for the type {kind.__qualname__}")
+        raise TypeError(f"files have no form for the type {kind.__qualname__}")
     if depth >= MAX_DEPTH and kind in _CONTAINERS:
         raise _TooDeepError
     return write(value, depth + 1)
@@ -161,7 +151,7 @@ def _read_datetime(kind: Any, text: str, fold: int, zone: tzinfo | None) -> Any:
 def _zone(value: ZoneInfo, _: int) -> str:
     try:
         value.__reduce__()
-    except pickle.PicklingError:  # so its key, if it has one, does not determine its rules
+    except PicklingError:  # so its key, if it has one, does not determine its rules
         raise TypeError("it was read with ZoneInfo.from_file") from None
     return value.key
 
@@ -247,23 +237,13 @@ _parse = json.JSONDecoder(object_hook=_value).decode
 # Errors
 
 
-def _refusal(value: Any, codec: Codec, name: str, error: Exception) -> NotStorableError:
-    encode, remedy = _plain, "convert it to plain values, or opt into pickles with codec='pickle'"
-    if codec == "pickle":
-        encode, remedy = _pickled, "convert it to values that can be pickled"
-    place, part, error = _first_refused(value, name, encode, error)
-    return NotStorableError(f"{place} is {describe(part)}, which cannot be stored: {error}; {remedy}")
-
-
-def _first_refused(
-    value: Any, place: str, encode: Callable[[Any], bytes], error: Exception
-) -> tuple[str, Any, Exception]:
+def _first_refused(value: Any, place: str, error: Exception) -> tuple[str, Any, Exception]:
     """The innermost part that cannot be encoded on its own: its place, the part, and the error."""
     for _ in range(0 if isinstance(error, _TooDeepError | RecursionError) else MAX_DEPTH):
         for name, part in _parts(value):
             try:
-                encode(part)
-            except Exception as refused:  # noqa: BLE001 - pickling runs the user's code
+                _encoded(part)
+            except _REFUSALS as refused:
                 place, value, error = place + name, part, refused
                 break
         else:

@@ -1,4 +1,4 @@
-"""SQLite files of this project, which an application id and a version identify. Each codec has an id of its own.
+"""SQLite files of this project, which an application id and a version identify.
 
 A `Database` blocks. Call it in a `FileThread`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import trio
-
-from .codec import Codec
 
 __all__ = ["Database", "FileFormat", "FileThread", "checksum"]
 
@@ -33,18 +31,12 @@ _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _ERRORS: Final = (sqlite3.Error, UnicodeError)
 
 
-_IF_CODEC: Final[Mapping[Codec, str]] = {
-    "plain": "pass codec='plain'",
-    "pickle": "pass codec='pickle' if you trust the file as you trust your code",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class FileFormat:
     """A kind of SQLite file.
 
     Attributes:
-        application_ids: codec -> the number in the header of such files that identifies them, above 0 and below 2**31.
+        application_id: The number in the header of such files that identifies them, above 0 and below 2**31.
         version: The version that this release reads and writes.
         schema: Statements that create the tables.
         settings: Pragmas for each connection.
@@ -55,7 +47,7 @@ class FileFormat:
         if_other_version: What to do with a file of another version, as an imperative.
     """
 
-    application_ids: Mapping[Codec, int]
+    application_id: int
     version: int
     schema: tuple[str, ...]
     settings: tuple[str, ...]
@@ -74,13 +66,11 @@ class Database:
     Args:
         path: The file, on a local disk. Its directory must exist.
         file_format: The expected format.
-        codec: The codec of the values in the file. It is not used here, but a file with another codec is refused.
     """
 
-    def __init__(self, path: Path, file_format: FileFormat, codec: Codec) -> None:
+    def __init__(self, path: Path, file_format: FileFormat) -> None:
         self.path = path
         self._format = file_format
-        self._codec: Codec = codec
         self._connection: sqlite3.Connection | None = None
 
     @property
@@ -174,14 +164,8 @@ class Database:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if (application_id, version, tables) == (0, 0, 0):
             return True
-        codecs: list[Codec] = [
-            codec for codec, number in self._format.application_ids.items() if number == application_id
-        ]
-        if not codecs:
+        if application_id != self._format.application_id:
             raise self._error(f"is a database, but not {self._format.kind}: give another path")
-        if codecs != [self._codec]:
-            problem = f"was written with codec={codecs[0]!r}, and is opened with codec={self._codec!r}"
-            raise self._error(f"{problem}: give another path, or {_IF_CODEC[codecs[0]]}")
         if version != self._format.version:
             raise self._error(
                 f"is of version {version}, and this release reads version {self._format.version}: "
@@ -192,7 +176,7 @@ class Database:
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         for statement in self._format.schema:
             connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {self._format.application_ids[self._codec]}")
+        connection.execute(f"PRAGMA application_id = {self._format.application_id}")
         connection.execute(f"PRAGMA user_version = {self._format.version}")
 
     def _translated(self, error: Exception) -> Exception:

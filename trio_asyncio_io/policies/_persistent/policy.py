@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from ..._files.codec import Codec, UnreadableError, check_codec, decoded, encoded
+from ..._files.codec import UnreadableError, decoded, encoded
 from ..._files.sqlite import FileThread
 from ..._operator.function import innermost
 from ..._values.checks import check_name, check_path
@@ -40,7 +40,8 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
 
     Results are stored as plain text, so reading the file runs no code. These types are stored and come back as they
     were: None, bool, int, float, str, bytes, tuple, list, dict, set, frozenset, Decimal, UUID, date, time, datetime,
-    timedelta and their zones (`ZoneInfo` and `timezone`). For other types, pass `codec="pickle"`.
+    timedelta and their zones (`ZoneInfo` and `timezone`). Convert other types to these, for example with
+    `dataclasses.asdict`.
 
     Args:
         function: An async callable or an `AsyncFunction`.
@@ -59,9 +60,6 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
         negative_ttl: Seconds for which a negative result is valid, at least 0; 0: it is not cached. None: the same as
             `ttl`.
         is_negative: result -> whether it is negative. By default, None is the only negative result.
-        codec: "plain", or "pickle" for results of any type that can be pickled. Then **trust the file as you trust your
-            code**: whoever can write to it can run any code in your process. A pickle that can no longer be read,
-            because its class is gone, counts as missing. A file belongs to the codec that created it.
 
     Attributes:
         hits: Calls answered from the file.
@@ -70,8 +68,8 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
     Raises:
         TypeError, ValueError: An argument is out of its range; the function needs a name; a key is of another type; or
             a result cannot be stored. That message has the place of the part that cannot, and its type.
-        CacheError: The file cannot be used, for example because it is damaged, belongs to another program, or has
-            another codec. Raised by `open`, or by the call that detects it.
+        CacheError: The file cannot be used, for example because it is damaged, or belongs to another program. Raised by
+            `open`, or by the call that detects it.
         RuntimeError: The policy is not open. An operator opens it; by hand, `await` its `open` and `close`.
 
     Cancellation: the result of a cancelled call is not cached. A result that the call has returned is stored even if it
@@ -92,15 +90,13 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
         key: Callable[..., Hashable] | None = None,
         negative_ttl: float | None = None,
         is_negative: Callable[[R], bool] = is_none,
-        codec: Codec = "plain",
     ) -> None:
         path = check_path("path", path)
         name = check_name("name", name) if name is not None else default_name(function)
         options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
-        super().__init__(function, key=key, **options, codec=check_codec(codec))
+        super().__init__(function, key=key, **options)
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
-        self._codec: Codec = codec
-        self._store = Store(path, name, codec=codec)
+        self._store = Store(path, name)
         self._group_commit: GroupCommit[Lookup | Insert, bytes | None] | None = None
         self.hits = 0
         self.misses = 0
@@ -137,7 +133,7 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
         self.misses += 1
         result: R = await self._call(*values)
         if seconds := self._lifetime.seconds_for(result):
-            insert = Insert(key, encoded(result, self._codec, "result"), seconds)
+            insert = Insert(key, encoded(result, "result"), seconds)
             with trio.CancelScope(shield=True):  # the call is paid for
                 await self._group_commit.submit(insert)
         return result
@@ -149,8 +145,8 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
     async def _find(self, group_commit: GroupCommit[Lookup | Insert, bytes | None], key: bytes) -> tuple[R] | None:
         payload = await group_commit.submit(Lookup(key))
         try:
-            return None if payload is None else (decoded(payload, self._codec),)
-        except UnreadableError:  # such as a pickle whose class is gone
+            return None if payload is None else (decoded(payload),)
+        except UnreadableError:  # such as a time zone that this host lacks
             return None
 
     async def _close_store(self) -> None:
@@ -162,14 +158,14 @@ def stable_key(value: Any) -> bytes:
     """The value as bytes that are the same in every process. Those of different types, such as 1, 1.0 and True, differ.
 
     Args:
-        value: A hashable that the plain format can store. Not a mutable container: it could change during the call.
+        value: A hashable that a file can store. Not a mutable container: it could change during the call.
 
     Raises:
         TypeError: The value is, or contains, anything else.
     """
     try:
         hash(value)
-        return encoded(value, "plain", "key")
+        return encoded(value, "key")
     except TypeError as error:  # includes `NotStorableError`
         raise TypeError(
             f"{describe(value)} of type {type(value).__name__} is not a key that other processes would find again: "

@@ -12,7 +12,6 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
-from ..._files.codec import Codec
 from ..._files.sqlite import Database, FileFormat, FileThread, checksum
 from ..._values.notes import copied
 from .._single_flight import SharedCall
@@ -25,7 +24,7 @@ class CacheError(RuntimeError):
 
 
 FORMAT: Final = FileFormat(
-    application_ids={"plain": 0x7461696F, "pickle": 0x74616F70},  # "taio" and "taop"
+    application_id=0x7461696F,  # "taio"
     version=1,
     schema=(
         "CREATE TABLE answers (id BLOB PRIMARY KEY, value BLOB NOT NULL, expires REAL, checksum BLOB NOT NULL)",
@@ -69,11 +68,10 @@ class Store:
         path: The file, on a local disk. Its directory must exist.
         name: Separates the keys of functions that share a file.
         clock: Returns the seconds since the epoch.
-        codec: The codec of the values.
     """
 
-    def __init__(self, path: str, name: str, clock: Callable[[], float] = time.time, codec: Codec = "plain") -> None:
-        self._database = Database(Path(path), FORMAT, codec)
+    def __init__(self, path: str, name: str, clock: Callable[[], float] = time.time) -> None:
+        self._database = Database(Path(path), FORMAT)
         self._name = name.encode()
         self._clock = clock
 
