@@ -203,11 +203,12 @@ class ConfiguredGate(Gate):
     """A gate whose copies, which include pickled ones, have its arguments and not its state."""
 
     _arguments: ClassVar[tuple[str, ...]]  # those in `configuration`
-    _callback: ClassVar[Literal["classify", "weight"]] = "classify"  # another one: a callable, or None
+    _callback: ClassVar[Literal["classify", "weight"] | None] = "classify"  # another argument: a callable, or None
 
     def _set(self, callback: Callable[..., Any] | None, name: str | None) -> None:
-        """Check and set the arguments that all of these gates have."""
-        setattr(self, self._callback, None if callback is None else check_callback(self._callback, callback))
+        """Check and set the arguments beside those in `configuration`."""
+        if self._callback is not None and callback is not None:
+            setattr(self, self._callback, check_callback(self._callback, callback))
         self.name = check_optional_name(name)
 
     def configuration(self) -> dict[str, Any]:
@@ -215,7 +216,9 @@ class ConfiguredGate(Gate):
         return {name: getattr(self, name) for name in self._arguments}
 
     def __reduce__(self) -> tuple[Callable[..., Gate], tuple[()]]:
-        given = {**self.configuration(), self._callback: getattr(self, self._callback), "name": self.name}
+        given = {**self.configuration(), "name": self.name}
+        if self._callback is not None:
+            given[self._callback] = getattr(self, self._callback)
         kind = next(each for each in type(self).__mro__ if "_arguments" in vars(each))  # a subclass may take others
         return partial(kind, **given), ()
 

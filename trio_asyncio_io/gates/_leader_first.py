@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from math import inf
-from typing import Any
 
-from .._core.gate import Gate, Outcome
-from .._values.checks import check_optional_name, check_seconds
+from .._core.gate import ConfiguredGate, Outcome
+from .._values.checks import check_seconds
 
 __all__ = ["LeaderFirst"]
 
 ROUNDING = 1e-6  # seconds by which the start of a call may differ from its end minus its duration
 
 
-class LeaderFirst(Gate):
+class LeaderFirst(ConfiguredGate):
     """One call runs alone, the leader; once it has returned, all others may start.
 
     For services that keep what a call has prepared, such as the prompt caches of LLM providers: calls for one prefix
@@ -39,9 +36,12 @@ class LeaderFirst(Gate):
         unordered_wait(rows, ask, timeout=60.0, capacity=20, gate=gate)
     """
 
+    _arguments = ("ttl",)
+    _callback = None
+
     def __init__(self, ttl: float = 300.0, *, name: str | None = None) -> None:
         self.ttl = check_seconds("ttl", ttl, positive=True)
-        self.name = check_optional_name(name)
+        self._set(None, name)
         self._filled_until = -inf
         self._leader_started: float | None = None  # while a leader runs
 
@@ -65,10 +65,3 @@ class LeaderFirst(Gate):
     def may_forget(self, now: float) -> bool:
         """Whether no leader runs and the cache is not filled any more."""
         return self._leader_started is None and now >= self._filled_until
-
-    def configuration(self) -> dict[str, Any]:
-        """The time for which an entry is kept."""
-        return {"ttl": self.ttl}
-
-    def __reduce__(self) -> tuple[Callable[..., LeaderFirst], tuple[()]]:
-        return partial(LeaderFirst, **self.configuration(), name=self.name), ()
