@@ -22,7 +22,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["Finding", "check_java", "check_packages", "check_python", "check_spark", "check_worker", "main"]
+__all__ = ["Finding", "check_java", "main"]
 
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_JAVA: Final = 17
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def check_python() -> Finding:
+def _check_python() -> Finding:
     """Check the version of this Python."""
     text = f"{platform.python_version()}, {sys.executable}"
     if sys.version_info < OLDEST_PYTHON:
@@ -61,7 +61,7 @@ def check_python() -> Finding:
     return Finding("ok", text)
 
 
-def check_packages() -> Finding:
+def _check_packages() -> Finding:
     """Check that the packages of the extra `spark` are installed and fit, and that SPARK_HOME is not another Spark."""
     try:
         requirements = requires("trio-asyncio-io") or []
@@ -145,7 +145,7 @@ print(json.dumps({"version": list(sys.version_info[:2]), "lacking": lacking}))
 _WORKERS_NEED: Final = ("pyspark", "pandas", "pyarrow", "trio", "trio_asyncio_io", "udfs")
 
 
-def check_worker() -> Finding:
+def _check_worker() -> Finding:
     """Check that the Python of a local session's workers has the packages, and the version of the driver's."""
     setting = os.environ.get("PYSPARK_PYTHON")
     if not setting:
@@ -205,7 +205,7 @@ _FAULTS: Final = (
 )
 
 
-def check_spark(command: Sequence[str] = _JOB, seconds: float = 300.0) -> Finding:
+def _check_spark(command: Sequence[str] = _JOB, seconds: float = 300.0) -> Finding:
     """Check that a local session starts, and that its workers call an async function.
 
     Args:
@@ -260,11 +260,11 @@ async def _call(number: int) -> dict[str, object]:
 
 
 CHECKS: Final[dict[str, Callable[[], Finding]]] = {
-    "python": check_python,
-    "packages": check_packages,
+    "python": _check_python,
+    "packages": _check_packages,
     "java": check_java,
-    "worker": check_worker,
-    "spark": check_spark,  # needs the others
+    "worker": _check_worker,
+    "spark": _check_spark,  # needs the others
 }
 
 

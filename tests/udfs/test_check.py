@@ -13,7 +13,7 @@ import pytest
 
 from tests.absent import run_without
 from udfs import check
-from udfs.check import Finding, check_java, check_packages, check_python, check_spark, check_worker
+from udfs.check import Finding, _check_packages, _check_python, _check_spark, _check_worker, check_java
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -107,20 +107,20 @@ def test_the_oldest_python_is_that_of_the_project() -> None:
 
 
 def test_this_python_is_named() -> None:
-    found = check_python()
+    found = _check_python()
     assert found.state == "ok"
     assert found.text.endswith(sys.executable)
 
 
 def test_a_python_that_is_too_old_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 10, 14))
-    found = check_python()
+    found = _check_python()
     assert found.state == "fault"
     assert "Install Python 3.11 or newer" in found.remedy
 
 
 def test_the_versions_of_the_packages_are_named() -> None:
-    found = check_packages()
+    found = _check_packages()
     assert found.state == "ok"
     assert f"pyspark {version('pyspark')}" in found.text
 
@@ -128,7 +128,7 @@ def test_the_versions_of_the_packages_are_named() -> None:
 @pytest.mark.parametrize("name", ["pyspark", "pandas", "pyarrow"])
 def test_each_package_of_the_extra_is_required(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     install(monkeypatch, **{name: None})
-    found = check_packages()
+    found = _check_packages()
     assert (found.state, found.text) == ("fault", f"{name} is not installed")
     assert found.remedy == "Install them: in a clone, pip install '.[spark]'"
 
@@ -139,7 +139,7 @@ def test_each_package_of_the_extra_is_required(monkeypatch: pytest.MonkeyPatch, 
 )
 def test_a_version_outside_the_limits_is_a_fault(monkeypatch: pytest.MonkeyPatch, number: str, fits: bool) -> None:
     install(monkeypatch, pyspark=number)
-    found = check_packages()
+    found = _check_packages()
     assert found.state == ("ok" if fits else "fault")
     if not fits:
         assert found.text == f"pyspark {number} does not fit pyspark<4.4,>=3.5"
@@ -150,17 +150,17 @@ def test_without_the_distribution_there_is_one_fault(monkeypatch: pytest.MonkeyP
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(check, "requires", missing)
-    assert check_packages().text == f"trio-asyncio-io is not installed in {sys.prefix}"
+    assert _check_packages().text == f"trio-asyncio-io is not installed in {sys.prefix}"
 
 
 def test_a_spark_home_with_the_same_version_is_ok(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_HOME", spark_home(tmp_path, version("pyspark")))
-    assert check_packages().state == "ok"
+    assert _check_packages().state == "ok"
 
 
 def test_a_spark_home_with_another_version_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_HOME", spark_home(tmp_path, "3.4.1"))
-    found = check_packages()
+    found = _check_packages()
     assert found.state == "fault"
     assert f"SPARK_HOME is {tmp_path} with Spark 3.4.1" in found.text
     assert found.remedy.startswith("Unset SPARK_HOME")
@@ -168,7 +168,7 @@ def test_a_spark_home_with_another_version_is_a_fault(monkeypatch: pytest.Monkey
 
 def test_a_spark_home_without_spark_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    assert check_packages().text == f"SPARK_HOME is {tmp_path}, which has no Spark"
+    assert _check_packages().text == f"SPARK_HOME is {tmp_path}, which has no Spark"
 
 
 @pytest.fixture(params=["PATH", "JAVA_HOME"])
@@ -255,19 +255,19 @@ def reporting(version: tuple[int, ...], lacking: list[str]) -> str:
 
 def test_without_a_setting_it_is_the_drivers_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    assert check_worker().state == "ok"
+    assert _check_worker().state == "ok"
 
 
 def test_a_python_with_all_packages_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    found = check_worker()
+    found = _check_worker()
     assert (found.state, found.text) == ("ok", f"PYSPARK_PYTHON is {sys.executable}")
 
 
 def test_a_python_that_lacks_packages_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # -S and -E: without the packages of this environment
     python(tmp_path / "python", f'cd /\nexec {sys.executable} -I -S "$@"', monkeypatch)
-    found = check_worker()
+    found = _check_worker()
     assert found.state == "fault"
     assert found.text == (
         f"PYSPARK_PYTHON is {tmp_path}/python, which lacks pyspark, pandas, pyarrow, trio, trio_asyncio_io, udfs"
@@ -278,12 +278,12 @@ def test_a_python_that_lacks_packages_is_a_fault(tmp_path: Path, monkeypatch: py
 def test_another_version_than_the_drivers_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python(tmp_path / "python", reporting((3, 9), []), monkeypatch)
     driver = "{}.{}".format(*sys.version_info[:2])
-    assert check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/python, which is Python 3.9; the driver's is {driver}"
+    assert _check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/python, which is Python 3.9; the driver's is {driver}"
 
 
 def test_a_path_without_a_program_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "gone"))
-    assert check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/gone, which is not a program"
+    assert _check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/gone, which is not a program"
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo hello"])
@@ -291,7 +291,7 @@ def test_a_program_that_is_not_a_python_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     python(tmp_path / "python", script, monkeypatch)
-    assert "which does not run as a Python" in check_worker().text
+    assert "which does not run as a Python" in _check_worker().text
 
 
 def program(code: str) -> list[str]:
@@ -303,7 +303,7 @@ def failing(error: str) -> list[str]:
 
 
 def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
-    found = check_spark(program("print('a line of Spark'); print('4.3.0, started in 4.2 s')"))
+    found = _check_spark(program("print('a line of Spark'); print('4.3.0, started in 4.2 s')"))
     assert found == Finding("ok", "4.3.0, started in 4.2 s")
 
 
@@ -327,7 +327,7 @@ def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
     ],
 )
 def test_a_known_fault_has_its_remedy(error: str, text: str, remedy: str) -> None:
-    found = check_spark(failing(f"many lines\n{error}\nmany more"))
+    found = _check_spark(failing(f"many lines\n{error}\nmany more"))
     assert found.state == "fault"
     assert text in found.text
     assert remedy in found.remedy
@@ -335,16 +335,16 @@ def test_a_known_fault_has_its_remedy(error: str, text: str, remedy: str) -> Non
 
 def test_the_output_of_the_job_may_be_in_another_encoding() -> None:
     code = "import os; os.write(2, b'/M\\xfcller: No space left on device'); os._exit(1)"
-    assert check_spark(program(code)).text == "the disk is full"
+    assert _check_spark(program(code)).text == "the disk is full"
 
 
 def test_an_unknown_fault_shows_the_end_of_the_output_and_the_command() -> None:
-    found = check_spark(failing("something else"))
+    found = _check_spark(failing("something else"))
     assert found.state == "fault"
     assert found.text == "the job ended with status 1:\n    something else"
     assert sys.executable in found.remedy
 
 
 def test_a_job_that_hangs_is_a_fault() -> None:
-    found = check_spark(program("input_that_never_comes = __import__('threading').Event().wait()"), seconds=0.5)
+    found = _check_spark(program("input_that_never_comes = __import__('threading').Event().wait()"), seconds=0.5)
     assert (found.state, found.text) == ("fault", "the job did not end within 0.5 seconds")
