@@ -90,6 +90,10 @@ async def test_a_recorder_passes_on_values_results_and_errors() -> None:
     assert recorder.values == ["a", "b"]
 
 
+def test_the_repr_of_a_recorder_has_its_function() -> None:
+    assert repr(Recorder(trio.sleep)).startswith("Recorder(<function sleep")
+
+
 async def test_a_recorder_records_the_instants_of_each_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": Step(1.0), "b": Step(2.0, error=OSError)}))
     await trio.sleep(0.5)

@@ -100,6 +100,9 @@ class Wrapper:
         """The wrapped function, as given."""
         return self.function
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({describe(self.wrapped)})"
+
 
 class _Callable(AsyncFunction[Any, Any]):
     """A callable as an `AsyncFunction`."""

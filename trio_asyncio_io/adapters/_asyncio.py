@@ -124,9 +124,6 @@ class from_asyncio(Wrapper, OpenedFunction, Generic[P, R]):  # noqa: N801 - used
             raise RuntimeError(f"{self!r} is not open: give it to an operator, or await its open() first")
         return self._loop
 
-    def __repr__(self) -> str:
-        return f"from_asyncio({describe(self.function)})"
-
 
 def _check(function: Any) -> None:
     takes = "from_asyncio takes an asyncio coroutine function, or an object with an async `invoke`"

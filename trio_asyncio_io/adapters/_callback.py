@@ -183,9 +183,6 @@ class from_callback(Wrapper, Generic[*Values, R]):  # noqa: N801 - used like a f
             raise
         return await result_future.wait()
 
-    def __repr__(self) -> str:
-        return f"from_callback({describe(self._function)})"
-
 
 def _without_result_future(signature: inspect.Signature) -> inspect.Signature:
     """The signature without the last parameter for one positional argument."""
@@ -261,6 +258,3 @@ class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
                 "coroutine function, and pass that to trio_asyncio_io.adapters.from_asyncio(function)"
             )
         return future
-
-    def __repr__(self) -> str:
-        return f"from_future({describe(self.function)})"

@@ -60,9 +60,6 @@ class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
             raise _is_async_already(self.function, *IN_THREAD)
         return result
 
-    def __repr__(self) -> str:
-        return f"in_thread({describe(self.function)})"
-
 
 def _in_tuple(call: Callable[[], R]) -> tuple[R]:
     """The result in a tuple, because Trio has another message for a coroutine."""

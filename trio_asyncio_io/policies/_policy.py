@@ -102,9 +102,6 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
             raise TypeError(f"{name} needs a hashable key, got {describe(key)}: give {name} key=") from None
         return distinct_key(key)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({describe(self.function)})"
-
 
 def by_position(policy: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
     """The arguments of a call, with those given by keyword in the places of their parameters.
