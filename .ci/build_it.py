@@ -41,7 +41,7 @@ STAIRS = {
         "**Gates**: rates, adaptive limits, circuit breakers, budgets and limits for each key hold calls back, before "
         "their deadlines begin."
     ),
-    "_account _core/observation": (
+    "_account _core/observation _operator/cpu": (
         "**Statistics and `explain`**: where each second of each slot went, and which change would help."
     ),
     "_core/observer _watch trace report opentelemetry progress": (

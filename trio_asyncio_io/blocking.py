@@ -6,11 +6,11 @@ import logging
 import sys
 import threading
 import time
-from pathlib import Path
 from types import FrameType
 
 import trio
 
+from ._operator.cpu import cpu_times, is_ready
 from ._operator.tasks import LINES_OF_RUN
 from ._values.checks import check_seconds
 
@@ -179,9 +179,8 @@ class _CpuTime:
     """
 
     def __init__(self, thread: int) -> None:
-        self._statistics = Path(f"/proc/self/task/{thread}/schedstat")
-        self._status = Path(f"/proc/self/task/{thread}/stat")
-        self._ran = 0
+        self._thread = thread
+        self._ran = 0.0
 
     def seconds(self, interval: float) -> float:
         """For how long the thread has run or waited in a system call, since the last call of this method.
@@ -190,13 +189,11 @@ class _CpuTime:
             interval: The time between two calls, in seconds. A wait counts as no more, because a suspended process
                 waits for longer.
         """
-        try:
-            ran = int(self._statistics.read_text().split()[0])
-            is_ready = self._status.read_text().rpartition(") ")[2].startswith("R")
-        except (OSError, ValueError):  # not Linux, or a kernel without these statistics
+        times = cpu_times(self._thread)
+        if times is None:  # not Linux, or a kernel without these statistics
             return interval
-        seconds, self._ran = (ran - self._ran) / 1e9, ran
-        return seconds if is_ready else max(seconds, interval)
+        seconds, self._ran = times[0] - self._ran, times[0]
+        return seconds if is_ready(self._thread) else max(seconds, interval)
 
 
 def _culprit(frames: list[FrameType]) -> FrameType:

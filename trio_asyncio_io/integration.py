@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ._core.gate import sum_as_written
 from ._operator.calls import usage_of_all
+from ._operator.cpu import cpu_wait
 from ._operator.function import KnowsOutputs, is_async, name_of
 from ._values.checks import check_int, check_number
 from ._values.describe import describe, duration
@@ -22,6 +23,7 @@ __all__ = [
     "check_keywords",
     "check_number",
     "clock",
+    "cpu_wait",
     "describe",
     "display_on",
     "duration",

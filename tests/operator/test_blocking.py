@@ -7,7 +7,6 @@ import logging
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -275,11 +274,6 @@ def test_a_generator_expression_counts_as_its_function() -> None:
     assert frames[-1] is sys._getframe()
 
 
-def file_with(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
 def test_time_without_a_cpu_does_not_count(reports: Reports, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """The function is the same in all samples, because the machine is busy."""
     monkeypatch.setattr(_CpuTime, "seconds", lambda _, interval: 0.0)
@@ -293,23 +287,23 @@ def test_time_without_a_cpu_does_not_count(reports: Reports, steps: Steps, monke
 
 
 @pytest.mark.parametrize(
-    ("ran", "state", "expected"),
+    ("ran", "is_ready", "expected"),
     [
-        pytest.param(0.0, "R", 0.0, id="ready and without a CPU"),
-        pytest.param(0.006, "R", 0.006, id="ready, with a CPU for some of the time"),
-        pytest.param(0.5, "R", 0.5, id="running for longer than the sampling thread wanted to sleep"),
-        pytest.param(0.0, "S", 0.02, id="waiting in a system call"),
-        pytest.param(0.5, "S", 0.5, id="waiting after a computation"),
+        pytest.param(0.0, True, 0.0, id="ready and without a CPU"),
+        pytest.param(0.006, True, 0.006, id="ready, with a CPU for some of the time"),
+        pytest.param(0.5, True, 0.5, id="running for longer than the sampling thread wanted to sleep"),
+        pytest.param(0.0, False, 0.02, id="waiting in a system call"),
+        pytest.param(0.5, False, 0.5, id="waiting after a computation"),
     ],
 )
 def test_a_thread_that_is_ready_has_its_cpu_time_counted(
-    ran: float, state: str, expected: float, tmp_path: Path
+    ran: float, is_ready: bool, expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    times = iter([(7.0, 0.0), (7.0 + ran, 0.0)])
+    monkeypatch.setattr("trio_asyncio_io.blocking.cpu_times", lambda _: next(times))
+    monkeypatch.setattr("trio_asyncio_io.blocking.is_ready", lambda _: is_ready)
     thread = _CpuTime(threading.get_native_id())
-    thread._status = file_with(tmp_path / "stat", f"12 (a) name) {state} 1")
-    thread._statistics = file_with(tmp_path / "schedstat", "7000000000 0 1")
     thread.seconds(0.02)
-    file_with(tmp_path / "schedstat", f"{7_000_000_000 + round(ran * 1e9)} 0 1")
     assert thread.seconds(0.02) == pytest.approx(expected)
 
 
@@ -330,10 +324,9 @@ def test_a_function_that_computes_on_a_busy_machine_is_reported(
     assert len(reports.texts) == 1
 
 
-def test_without_the_statistics_of_linux_all_time_counts(tmp_path: Path) -> None:
-    thread = _CpuTime(threading.get_native_id())
-    thread._statistics = tmp_path / "missing"
-    assert thread.seconds(0.02) == 0.02
+def test_without_the_statistics_of_linux_all_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_asyncio_io.blocking.cpu_times", lambda _: None)
+    assert _CpuTime(threading.get_native_id()).seconds(0.02) == 0.02
 
 
 def test_the_time_limit_and_the_logger_can_be_chosen(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:

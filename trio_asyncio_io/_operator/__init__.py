@@ -12,5 +12,6 @@
 #     sharing              resources that several operators share by name
 #     calls                the present call: its deadline, its gates, its operator
 #     tasks                wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
+#     cpu                  how long a thread has had a CPU, and has waited for one
 #     function             the user's function
 #     errors               the operator's own errors, and the user's exceptions as they leave the block

@@ -20,13 +20,13 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextvars import Context, copy_context
 from gc import get_referents
 from operator import is_
-from pathlib import Path
 from time import thread_time
 from typing import Any, Generic, TypeVar
 
 import trio
 from trio.lowlevel import ParkingLot, RunVar, Task, disable_ki_protection, enable_ki_protection
 
+from .cpu import cpu_wait
 from .function import awaitable_from
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "Timer",
     "Wakeup",
     "awaited",
-    "cpu_wait",
     "dict_of_run",
     "interruptible",
     "read_clocks",
@@ -196,24 +195,9 @@ class Pace:
         self.due = trio.current_time() + max(SECONDS_PER_PASS, seconds_of_others / 2)
 
 
-# The times of the present thread in nanoseconds: on the CPU, and ready to run while the CPU did something else
-SCHEDSTAT = Path("/proc/thread-self/schedstat")
-
-
 def read_clocks() -> tuple[float, float]:
     """The time on Trio's clock, and the time for which this thread used the CPU or waited for it, in seconds."""
     return trio.current_time(), thread_time() + cpu_wait()
-
-
-def cpu_wait() -> float:
-    """How long this thread was ready to run while the CPU did something else; 0.0 where the system does not count it.
-
-    On a busy machine, the thread of a CPU-bound function has the CPU for a part of the time only.
-    """
-    try:
-        return int(SCHEDSTAT.read_bytes().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
 
 
 def dict_of_run(variable: RunVar[dict[K, V]]) -> dict[K, V]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from threading import get_native_id
 
 import trio
 
-from trio_asyncio_io.integration import TaskTimes
+from trio_asyncio_io.integration import TaskTimes, cpu_wait
 
 from .task_places import TaskPlaces
 
@@ -126,15 +125,9 @@ class _Thread:
     """How long the present thread waits for a processor from now on."""
 
     def __init__(self) -> None:
-        self._path = Path(f"/proc/self/task/{get_native_id()}/schedstat")
-        self._before = self._read()
+        self._id = get_native_id()
+        self._before = cpu_wait(self._id)
 
     def waited(self) -> float:
         """Seconds so far; 0.0 where the system does not count them. Any thread may call this."""
-        return max(0.0, self._read() - self._before)
-
-    def _read(self) -> float:
-        try:
-            return int(self._path.read_bytes().split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):
-            return 0.0
+        return max(0.0, cpu_wait(self._id) - self._before)

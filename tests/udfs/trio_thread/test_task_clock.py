@@ -121,22 +121,17 @@ def test_two_tasks_of_a_process_that_begin_at_once_take_different_places(monkeyp
         assert taken[0].result() is None
 
 
-def test_each_thread_has_its_own_wait_for_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = iter([tmp_path / "spark", tmp_path / "loop"])
-
-    def counted(thread: Any) -> None:
-        thread._path = next(files)
-        thread._path.write_text("5 2000000000 1")
-        thread._before = thread._read()
-
-    monkeypatch.setattr(task_clock._Thread, "__init__", counted)
+def test_each_thread_has_its_own_wait_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = iter(["spark", "loop"])
+    waited = {"spark": 2.0, "loop": 2.0}
+    monkeypatch.setattr(task_clock, "get_native_id", lambda: next(threads))
+    monkeypatch.setattr(task_clock, "cpu_wait", waited.__getitem__)
     clock = TaskClock(None)
     clock.accept_rows()
-    (tmp_path / "spark").write_text("6 2500000000 2")
-    (tmp_path / "loop").write_text("9 5000000000 8")
+    waited |= {"spark": 2.5, "loop": 5.0}
     times = clock.times()
     assert (times.processor, times.spark_processor) == (3.0, 0.5)
-    (tmp_path / "loop").unlink()  # such as on another system
+    waited["loop"] = 0.0  # the thread has ended
     times = clock.times()
     assert (times.processor, times.spark_processor) == (0.0, 0.5)
 
