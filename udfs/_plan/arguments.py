@@ -61,8 +61,9 @@ class UDFArguments(TypedDict, total=False):
             on its way to Spark; at least `capacity`. None (the default): a hundred times the capacity, at least 1,000
             and, unless the capacity is larger, at most 100,000.
         buffer_bytes: About how many bytes the results have that one task holds, by the mean size of a result; at least
-            1, 64 MiB by default. As many rows as can run are always held, so large results at a high capacity need
-            more.
+            1, 64 MiB by default. It never lowers a `capacity` that is a number, so large results at a high capacity
+            need more. With `capacity="auto"`, large results lower the calls at once, down to 8, or to the gate's
+            `start`.
         retry: A retry strategy, such as `ExponentialBackoff`. None (the default): one call per row.
         on_timeout: An async callable with the parameters of the function, whose result becomes the result of a row that
             timed out. None (the default): the row fails.

@@ -6,7 +6,8 @@ that were not received would not be in a memo yet.
 
 The limit is `buffer` rows and one chunk, which may be on its way to Spark; and about `buffer_bytes` of results, by the
 mean size of those that have been measured. There is always room for as many rows as can run, because neither limit may
-lower the capacity.
+lower the capacity. If a gate finds the capacity, there is always room only for the calls with which the gate starts:
+the upper limit of such a capacity is hundreds of calls, whose results could need gigabytes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 import trio
+
+from trio_asyncio_io import Options
+from trio_asyncio_io.gates import Auto, PerKey
 
 from .._sent.settings import Settings
 
@@ -29,6 +33,10 @@ SAMPLE: Final = 32
 EVERY: Final = 8
 # Results after which their mean size counts. Until then few rows get room
 FIRST_RESULTS: Final = 16
+# The calls that have room until then, if a gate finds the capacity: as many as it admits before the first answer
+FIRST_CALLS: Final = 128
+# The calls at once with which a gate starts that finds the capacity, unless the user says otherwise
+START: Final = 8
 
 
 class Room:
@@ -53,9 +61,11 @@ class Room:
         self.is_full = False
         self._nbytes = settings.buffer_bytes
         self._rows = options.bound + min(CHUNK_ROWS, options.bound)
-        self._slots = options.capacity * (options.group or 1)
+        group, least = options.group or 1, _calls_at_least(options)
+        self._slots, self._least = options.capacity * group, least * group
+        first = group * min(2 * options.capacity, max(2 * least, FIRST_CALLS))
         # In keyed mode the first rows may have one key, so that only one of them can run
-        self._first = self._rows if options.mode == "keyed" else min(self._rows, 2 * self._slots)
+        self._first = self._rows if options.mode == "keyed" else min(self._rows, first)
         self._change = trio.Event()
 
     async def wait(self) -> None:
@@ -90,7 +100,7 @@ class Room:
     def size(self) -> int:
         """How many rows have room at once, as far as is known now."""
         rows = min(self._rows, int(self._nbytes / self.mean_nbytes)) if self._is_measured else self._first
-        return max(rows, self._slots)
+        return max(rows, self._least)
 
     @property
     def _is_measured(self) -> bool:
@@ -98,13 +108,20 @@ class Room:
 
     @property
     def chunk(self) -> int:
-        """How many rows a chunk of results waits for: at most half of those that have room and do not run."""
-        return max(1, min(CHUNK_ROWS, int(CHUNK_BYTES / self.mean_nbytes), (self.size - self._slots) // 2))
+        """How many rows a chunk of results waits for: at most half of those that have room and need not run."""
+        return max(1, min(CHUNK_ROWS, int(CHUNK_BYTES / self.mean_nbytes), (self.size - self._least) // 2))
 
     def _has_room(self) -> bool:
-        """Whether another row may take room. If so, as many as can run may do so, but no more: sizes may change."""
-        self.granted = min(self.written + self.size, self.taken + self._slots)
+        """Whether another row may take room. If so, a few may do so, but no more: sizes may change."""
+        self.granted = min(self.written + self.size, self.taken + self._least)
         return self.taken < self.granted
+
+
+def _calls_at_least(options: Options) -> int:
+    """The calls for which there is always room: the capacity, or those with which a gate starts that finds it."""
+    given = [gate for each in options.gates for gate in (each.gates if isinstance(each, PerKey) else (each,))]
+    starts = [gate.start or START for gate in given if isinstance(gate, Auto)]
+    return min([options.capacity, *starts])
 
 
 def nbytes_of(value: Any) -> int:

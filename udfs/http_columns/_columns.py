@@ -79,7 +79,8 @@ def http_request(
         buffer: Upper limit of rows, with their bodies, that a task holds; at least the capacity. None (the default): a
             hundred times the capacity, at least 1,000.
         buffer_bytes: About how many bytes the bodies have that a task holds, by the mean size of a response; at least
-            1, 64 MiB by default. As many responses as can arrive at once are always held.
+            1, 64 MiB by default. It never lowers a `capacity` that is a number. With `capacity="auto"`, large bodies
+            lower the requests at once, down to 8, or to the gate's `start`.
         retries: Attempts after the first, at least 0; 3 by default.
         retry_statuses: The statuses that are retried, from 100 to 599; 429, 500, 502, 503 and 504 by default.
         rate: Attempts that start per second in each running task, above 0. Above 100, those of 10 ms may start

@@ -12,6 +12,7 @@ from trio_asyncio_io import retry_after
 from trio_asyncio_io.gates import Auto, CircuitBreaker
 from udfs import ClusterBudget, ClusterRate
 from udfs._limits.cluster_limits import LeasedLimit, TaskShare
+from udfs._trio_thread.room import Room
 from udfs.http_columns import http_get, http_request, register_http
 from udfs.http_columns._host import HostCapacity
 from udfs.http_columns._options import HttpOptions
@@ -67,6 +68,16 @@ def test_the_gate_of_a_host_is_sent_with_its_arguments(auto: Auto) -> None:
     copy = pickle.loads(pickle.dumps(gate))
     assert (type(copy), copy.configuration()) == (HostCapacity, auto.configuration())
     assert (copy.classify, copy.name, copy.label) == (auto.classify, auto.name, auto.label)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"), [({}, 8), ({"capacity": Auto(20, 50)}, 20), ({"capacity": 40}, 40)], ids=repr
+)
+def test_large_bodies_lower_only_a_capacity_that_is_found(options: dict[str, Any], rows: int) -> None:
+    room = Room(HttpOptions(**options).settings())
+    for _ in range(16):
+        room.end(b"x" * 10 * 2**20)
+    assert room.size == rows
 
 
 def test_the_rate_limits_the_capacity_that_is_found() -> None:

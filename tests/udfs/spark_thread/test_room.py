@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 import udfs._trio_thread.room
 from tests.support import PATIENCE, wait_until
+from trio_asyncio_io.gates import Auto, PerKey
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread.bridge import enrich
 from udfs._spark_thread.conversion import RowConversion
@@ -125,6 +126,57 @@ def test_as_many_rows_as_can_run_have_room_however_large_their_results_are(
     batches = iter([rows(range(100)), rows(range(100, 130), 1)])
     made = settings(call, mode="unordered", capacity=30, buffer_bytes=1)
     assert sum(map(len, enrich(batches, made))) == 130
+
+
+@pytest.mark.parametrize("of_each_key", [False, True])
+def test_large_results_bound_a_capacity_that_a_gate_finds(
+    rows: Any, settings: Any, settled: Any, of_each_key: bool
+) -> None:
+    """Its upper limit is far above the calls that run, and no choice of the user."""
+    calls, most = Calls(nbytes=10 * MIB), 0
+    gate = PerKey(Auto(), key=lambda row: 0) if of_each_key else Auto()
+    with closing(enrich(iter([rows(range(1_000))]), settings(calls, capacity=800, gate=gate))) as chunks:
+        next(chunks)
+        settled()
+        assert calls.made <= 128  # before the size of a result was known
+        written = 0
+        for chunk in chunks:
+            written += len(chunk)
+            del chunk
+            most = max(most, len(calls.alive)) if written >= 128 else 0
+    assert calls.made == 1_000
+    assert 0 < most <= 8
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ({"capacity": 800, "gate": Auto()}, 128),  # its calls before the first answer
+        ({"capacity": 800, "gate": Auto(), "group": 10}, 1_280),
+        ({"capacity": 800, "gate": Auto(start=100)}, 200),
+        ({"capacity": 5, "gate": Auto(most=5)}, 10),
+        ({"capacity": 200}, 400),
+    ],
+    ids=repr,
+)
+def test_the_calls_before_the_first_result_have_room(settings: Any, options: dict[str, Any], size: int) -> None:
+    assert Room(settings(Calls(), **options)).size == size
+
+
+def test_a_gate_that_starts_with_a_number_of_calls_leaves_room_for_them(rows: Any, settings: Any, gate: Any) -> None:
+    running, all_run = Calls(nbytes=MIB), gate()
+
+    async def call(value: int) -> Any:
+        result = await running(value)
+        if value >= 200:
+            if running.made == 230:
+                all_run.open()
+            await all_run.wait()
+        return result
+
+    batches = iter([rows(range(200)), rows(range(200, 230), 1)])
+    made = settings(call, mode="unordered", capacity=30, gate=Auto(30, 30), buffer_bytes=1)
+    assert sum(map(len, enrich(batches, made))) == 230
 
 
 def test_few_rows_have_room_until_the_size_of_results_is_known(
