@@ -28,9 +28,9 @@ MEAN, LEAST, FAST_ENOUGH = "mean share", "least share", "at least 0.9"
 KIND, BOTH, ALL_REFUSED = "at most 0.05 refused", "both", "mean refused"
 SEEDS = range(1, 9)
 LESS_POLITE = {
-    "429 beyond 100 in a second": 0.1,
     "429 beyond 40 in a second, bimodal": 0.1,
-    "no limit, down for 5 s": 0.1,  # the calls that run when the outage begins
+    "no limit, down for 5 s": 0.17,  # the calls that run when the outage begins, and no limit holds them back
+    "4 tasks, 40 servers, 503 beyond 60": 0.07,
 }
 LIMIT = 1e4  # virtual seconds of a run
 
@@ -124,7 +124,7 @@ def _service(case: Case, quick: bool) -> Result:
     return Result(values, [])
 
 
-DRAWN, CASES = 19_790_512, 40
+DRAWN, CASES = 20_261_128, 40  # a new draw whenever the gate has changed: nothing may be tuned to them
 
 
 def _between(random: Random, low: float, high: float) -> float:
