@@ -32,7 +32,7 @@ class AtMost(ConfiguredGate):
         self.running += 1
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        """Count it no more."""
+        """A call has ended."""
         self.running -= 1
 
 

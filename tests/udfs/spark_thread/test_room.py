@@ -109,23 +109,24 @@ def test_large_results_leave_less_room(rows: Any, settings: Any, settled: Any) -
     assert calls.made == 1_000
 
 
+@pytest.mark.parametrize("limit", [{}, {"gate": Auto(30, 30)}], ids=["a number", "a gate that starts with it"])
 def test_as_many_rows_as_can_run_have_room_however_large_their_results_are(
-    rows: Any, settings: Any, gate: Any, settled: Any
+    rows: Any, settings: Any, gate: Any, settled: Any, limit: dict[str, Any]
 ) -> None:
     running = Calls(nbytes=MIB)
     all_run = gate()
 
     async def call(value: int) -> Any:
         result = await running(value)
-        if value >= 100:
-            if running.made == 130:
+        if value >= 200:
+            if running.made == 230:
                 all_run.open()
             await all_run.wait()
         return result
 
-    batches = iter([rows(range(100)), rows(range(100, 130), 1)])
-    made = settings(call, mode="unordered", capacity=30, buffer_bytes=1)
-    assert sum(map(len, enrich(batches, made))) == 130
+    batches = iter([rows(range(200)), rows(range(200, 230), 1)])
+    made = settings(call, mode="unordered", capacity=30, buffer_bytes=1, **limit)
+    assert sum(map(len, enrich(batches, made))) == 230
 
 
 @pytest.mark.parametrize("of_each_key", [False, True])
@@ -161,22 +162,6 @@ def test_large_results_bound_a_capacity_that_a_gate_finds(
 )
 def test_the_calls_before_the_first_result_have_room(settings: Any, options: dict[str, Any], size: int) -> None:
     assert Room(settings(Calls(), **options)).size == size
-
-
-def test_a_gate_that_starts_with_a_number_of_calls_leaves_room_for_them(rows: Any, settings: Any, gate: Any) -> None:
-    running, all_run = Calls(nbytes=MIB), gate()
-
-    async def call(value: int) -> Any:
-        result = await running(value)
-        if value >= 200:
-            if running.made == 230:
-                all_run.open()
-            await all_run.wait()
-        return result
-
-    batches = iter([rows(range(200)), rows(range(200, 230), 1)])
-    made = settings(call, mode="unordered", capacity=30, gate=Auto(30, 30), buffer_bytes=1)
-    assert sum(map(len, enrich(batches, made))) == 230
 
 
 def test_few_rows_have_room_until_the_size_of_results_is_known(
