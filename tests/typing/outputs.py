@@ -25,6 +25,10 @@ async def length(text: str) -> int:
     return len(text)
 
 
+async def half(number: float) -> float:
+    return number / 2
+
+
 async def characters(text: str) -> list[str]:
     return list(text)
 
@@ -70,6 +74,19 @@ async def outputs_of_records_are_records_and_watermarks() -> None:
         assert_type(results, Results[StreamRecord[int] | Watermark, StreamRecord[str]])
     async with ordered_wait(RECORDS, shown, timeout=5.0) as texts:
         assert_type(texts, Results[StreamRecord[str] | Watermark, StreamRecord[str]])
+
+
+async def outputs_of_another_operator_are_its_elements() -> None:
+    async with ordered_wait(["a"], length, timeout=5.0) as bare, unordered_wait(bare, half, timeout=5.0) as results:
+        assert_type(results, Results[float, int])
+    async with (
+        ordered_wait(RECORDS, length, timeout=5.0) as made,
+        keyed_wait(made, half, key=abs, timeout=5.0) as marked,
+    ):
+        assert_type(marked, Results[StreamRecord[float] | Watermark, StreamRecord[int]])
+        list(marked)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    async with ordered_wait(["a"], length, timeout=5.0) as bare:
+        ordered_wait(bare, length, timeout=5.0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 async def outputs_with_flatten_are_items() -> None:

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeVar
 
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
@@ -305,8 +305,10 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
     def __aiter__(self) -> Self:
         return self
 
-    def __iter__(self) -> NoReturn:
-        raise TypeError("receive the results with `async for result in results:`, not with `for` or `list`")
+    if not TYPE_CHECKING:  # for a checker, the channel would be an iterable of any type
+
+        def __iter__(self) -> NoReturn:
+            raise TypeError("receive the results with `async for result in results:`, not with `for` or `list`")
 
     @enable_ki_protection
     async def __anext__(self) -> R:
