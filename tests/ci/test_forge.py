@@ -15,7 +15,8 @@ import trio_asyncio_io
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 FORMS = sorted(set(ROOT.glob(".github/ISSUE_TEMPLATE/*.yml")) - {ROOT / ".github/ISSUE_TEMPLATE/config.yml"})
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 
 
 def load(path: Path) -> Any:
@@ -29,6 +30,26 @@ def steps() -> list[dict[str, Any]]:
 
 def test_the_package_has_the_version_of_the_project() -> None:
     assert trio_asyncio_io.__version__ == PROJECT["version"]
+
+
+def test_no_page_repeats_the_version_which_a_release_changes_in_two_files_only() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    version = re.compile(rf"(?<![\d.]){re.escape(PROJECT['version'])}(?![\d.])")
+    assert [page for page in pages if page.parent.name != "maintain" and version.search(page.read_text("utf-8"))] == []
+
+
+def test_the_description_on_a_package_index_installs_from_there() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for each in PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    install = text.partition("## Install")[2].partition("##")[0]
+    assert re.findall(r"pip install (\S+)", install) == [
+        "'trio-asyncio-io[spark,http]'",
+        "'trio-asyncio-io[demo]'",
+        "trio-asyncio-io",
+    ]
+    assert "yet" not in install
+    assert "clone" not in install
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
