@@ -12,6 +12,7 @@ from udfs import (
     CarryOver,
     ClusterRate,
     ExponentialBackoff,
+    Memo,
     async_pandas_udf,
     keyed_wait,
     ordered_wait,
@@ -115,11 +116,17 @@ def the_transport() -> None:
 
 
 def the_http_columns(df: DataFrame) -> None:
+    assert_type(http_get("url"), Column)
+    assert_type(http_request("GET", df.url), Column)
+    assert_type(Memo("answers").read(df.sparkSession), DataFrame)
     df.select(http_get("url"), http_get(df.url, {"accept": "text/plain"}, timeout=5.0, cache=60.0))
     df.select(http_request("POST", "url", "headers", df.body, retries=0, retry_statuses=[503], cluster_capacity=50))
     df.select(http_request("GET", "url", cluster_rate=9.5))
     df.select(http_get("url", allowed_hosts=["example.org", "*.example.com"], only_public=True))
     df.select(http_request("GET", "url", cluster_rate=ClusterRate(9.5, by="lease", name="shared")))
     register_http(df.sparkSession, "geo_", headers={"accept": "text/plain"}, rate=10, follow_redirects=True)
+    http_get(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    http_request(df, "url")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    register_http(df)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     http_get("url", time_out=5.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     register_http(df.sparkSession, rate="fast")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

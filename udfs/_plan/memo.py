@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
@@ -157,7 +157,7 @@ class Memo:
         directory = Directory.existing(self.path)
         return 0 if directory is None else compact(directory, self._freshness())
 
-    def read(self, spark: Any) -> DataFrame:
+    def read(self, spark: SparkSession) -> DataFrame:
         """The answers as a DataFrame, one row for each key: the latest that counts, or the latest failure.
 
         Columns: `bucket`, `key`, `inputs` (a struct), `answer`, `error` (a struct, null for an answer), `answered_at`,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, Unpack
 
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType
 
@@ -21,19 +22,19 @@ from ._options import HttpArguments, HttpOptions
 
 __all__ = ["http_get", "http_request", "register_http"]
 
-ColumnOrName: TypeAlias = Any  # a `Column`, classic or Connect, or a str
+ColumnOrName: TypeAlias = Column | str
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 
 
 @list_keywords(HttpArguments, HttpOptions)
 def http_request(
-    method: str | Any,
+    method: ColumnOrName,
     url: ColumnOrName,
     headers: CommonHeaders | ColumnOrName | None = None,
     body: ColumnOrName | None = None,
     **options: Unpack[HttpArguments],
-) -> Any:
+) -> Column:
     """Return a column with the response to an HTTP request for each row.
 
     Every response is a result, whatever its status. After a response with a status of `retry_statuses`, and after a
@@ -136,7 +137,7 @@ def http_request(
 @list_keywords(HttpArguments, http_request)
 def http_get(
     url: ColumnOrName, headers: CommonHeaders | ColumnOrName | None = None, **options: Unpack[HttpArguments]
-) -> Any:
+) -> Column:
     """Return a column with the response to a GET request for each row.
 
     The same as `http_request("GET", url, headers, ...)`.
@@ -159,7 +160,7 @@ def http_get(
 
 @list_keywords(HttpArguments, http_request)
 def register_http(
-    spark: Any,
+    spark: SparkSession,
     prefix: str = "http_",
     *,
     headers: CommonHeaders | None = None,
