@@ -85,17 +85,6 @@ class Connection:
             await self._receive(seconds)
         return part
 
-    async def read_all(self, seconds: float | None, limit: float) -> bytes:
-        """Return the whole body, or at least one byte more than the limit. Raises the same errors as `read`.
-
-        Args:
-            seconds: The read timeout of each part; None for no limit.
-            limit: Bytes after which it is not read to its end.
-        """
-        while not self.parser.is_complete and self.parser.body_size <= limit:
-            await self._receive(seconds)
-        return self.parser.take_body()
-
     def is_reusable(self) -> bool:
         """Whether request and response are complete, and both sides allow another request."""
         return self._was_written and self.parser.allows_reuse and not self._closes_after_request

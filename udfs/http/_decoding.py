@@ -71,9 +71,9 @@ def too_large_text(limit: float) -> str:
     return f"the body is larger than the {limit:,} bytes (max_body_bytes) that are allowed: allow more, or request less"
 
 
-def received_limit(limit: float, *, is_coded: bool) -> float:
+def received_limit(limit: float) -> float:
     """Return the upper limit of the bytes that may arrive for a body whose decoded size has this limit."""
-    return 2 * limit + _SMALL_BYTES if is_coded else limit
+    return 2 * limit + _SMALL_BYTES
 
 
 class Decoder(ABC):

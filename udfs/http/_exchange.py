@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 import httpx
-import trio
 
 from ._connection import Connection
-from ._decoding import STEP_BYTES, Decoder, body_too_large, decoder_for, received_limit
 from ._origin import Origin, SslContext
 from ._pool import ConnectionPool
 from ._request import RequestWriter
@@ -99,47 +97,8 @@ class Exchange:
             raise httpx.StreamClosed
         return self._connection.read(self._seconds)
 
-    async def read_whole(self, max_body_bytes: float) -> bytes:
-        """Read the rest of the response, and release the connection. Returns the body, decoded.
-
-        Args:
-            max_body_bytes: Upper limit of the decoded body; `math.inf` for none.
-
-        Raises:
-            httpx.RequestError: The server was too slow or broke off, or its response is not valid.
-            BodyTooLargeError: The body is larger than the limit. The connection is closed, unless all of
-                the body has arrived.
-            httpx.DecodingError: The body is not valid in its coding.
-        """
-        try:
-            decoder = decoder_for(self.head.codings)
-            limit = received_limit(max_body_bytes, is_coded=decoder is not None)
-            if not self.is_complete and (self.head.length or 0) > limit:
-                raise body_too_large(max_body_bytes)
-            body = await self._connection.read_all(self._seconds, limit)
-            if len(body) > limit:
-                raise body_too_large(max_body_bytes)
-        finally:
-            self.release()
-        return body if decoder is None else await _decoded(decoder, body, max_body_bytes)
-
     def release(self) -> None:
         """Give the connection back. It is closed if the response has not arrived completely. Idempotent."""
         if not self._is_released:
             self._is_released = True
             self._pool.release(self._connection)
-
-
-async def _decoded(decoder: Decoder, body: bytes, limit: float) -> bytes:
-    parts, size = [], 0
-    for start in range(0, len(body), STEP_BYTES):
-        for part in decoder.decode(body[start : start + STEP_BYTES]):
-            size += len(part)
-            if size > limit:
-                raise body_too_large(limit)
-            parts.append(part)
-            if len(part) >= STEP_BYTES:
-                await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-    decoder.finish()
-    return b"".join(parts)

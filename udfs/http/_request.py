@@ -82,35 +82,18 @@ class RequestWriter:
                 Content-Length.
         """
         target = request.extensions.get("target") or request.url.raw_path
-        head = render_head(request.method, target, tuple(request.headers.raw))
-        timeouts, body = request.extensions.get("timeout", {}), request.stream
+        start, length, closes_connection = render_head(request.method, target, tuple(request.headers.raw))
+        body: AsyncIterable[bytes] | None = request.stream
         if isinstance(body, in_memory):
-            return cls.with_content(request.method, head, b"".join(body), timeouts)
-        start, length, closes_connection = head
+            content = b"".join(body)
+            if length is None:
+                body = httpx.ByteStream(content)
+            elif len(content) == length:
+                start, body, length = start + content, None, 0
+            else:
+                raise _wrong_length(len(content), length)
+        timeouts = request.extensions.get("timeout", {})
         return cls(request.method, start, timeouts, closes_connection=closes_connection, body=body, length=length)
-
-    @classmethod
-    def with_content(
-        cls, method: str, head: RequestHead, content: bytes, timeouts: dict[str, float | None]
-    ) -> RequestWriter:
-        """Return the writer of a request whose body is in memory.
-
-        Args:
-            method: Of the request.
-            head: The head that `render_head` returns.
-            content: The body.
-            timeouts: Seconds for each step, by httpx's names of the steps.
-
-        Raises:
-            httpx.LocalProtocolError: The length of the body differs from its Content-Length.
-        """
-        start, length, closes_connection = head
-        if length is None:
-            body = httpx.ByteStream(content)
-            return cls(method, start, timeouts, closes_connection=closes_connection, body=body, length=None)
-        if len(content) != length:
-            raise _wrong_length(len(content), length)
-        return cls(method, start + content, timeouts, closes_connection=closes_connection)
 
     async def write(self, stream: Stream) -> bool:
         """Write the request. Returns False if the server closed the connection, maybe after an early response.

@@ -274,7 +274,7 @@ class BoundedResponse(httpx.Response):
             yield bytes(held)
 
     def _check_size(self, size: int) -> None:
-        if size > self.max_body_bytes or self._received > received_limit(self.max_body_bytes, is_coded=True):
+        if size > self.max_body_bytes or self._received > received_limit(self.max_body_bytes):
             raise self._too_large()
 
     def _too_large(self) -> BodyTooLargeError:

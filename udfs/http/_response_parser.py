@@ -88,18 +88,6 @@ class ResponseHead:
         return httpx.Headers([(name, value) for name, _, value in self.fields])
 
     @cached_property
-    def texts(self) -> dict[str, str]:
-        """The headers by their names in lower case, and those of one name joined, decoded as httpx does it."""
-        try:
-            pairs = [(name.decode(), value.decode()) for _, name, value in self.fields]
-        except UnicodeDecodeError:
-            pairs = [(name.decode("latin-1"), value.decode("latin-1")) for _, name, value in self.fields]
-        values: dict[str, list[str]] = {}
-        for name, value in pairs:
-            values.setdefault(name, []).append(value)
-        return {name: ", ".join(each) for name, each in values.items()}
-
-    @cached_property
     def sets_cookies(self) -> bool:
         """Whether the server sets a cookie."""
         return not self.names.isdisjoint(_COOKIES)
@@ -108,13 +96,6 @@ class ResponseHead:
     def ends_with_connection(self) -> bool:
         """Whether the body has neither a length nor chunks."""
         return self.length is None and not self.is_chunked
-
-    @property
-    def codings(self) -> list[str]:
-        """The content codings, in the order in which they were applied."""
-        return [
-            part.strip() for value in self.values(b"content-encoding") for part in value.decode("latin-1").split(",")
-        ]
 
     def _problem_of_framing(self, transfer_codings: list[bytes]) -> str:
         lengths = self.values(b"content-length")
@@ -152,7 +133,6 @@ class ResponseParser:
         head: The head of the final response, once `has_head`.
         has_begun: Whether anything has arrived.
         has_head: Whether the head of the final response is complete. Interim responses (1xx) are dropped.
-        body_size: Bytes that have arrived of the body.
         is_complete: Whether the response is complete.
         has_surplus: Whether anything followed it.
     """
@@ -172,7 +152,6 @@ class ResponseParser:
         self.has_surplus = self._has_ended = False
         self._problem = ""
         self._parts: list[bytes | memoryview] = []
-        self.body_size = 0
 
     @property
     def allows_reuse(self) -> bool:
@@ -292,7 +271,6 @@ class ResponseParser:
         if len(data) > self._missing:
             self.has_surplus, data = True, data[: int(self._missing)]
         self._missing -= len(data)
-        self.body_size += len(data)
         self._parts.append(data)
         self.is_complete = not self._missing
 
@@ -367,7 +345,6 @@ class ResponseParser:
             self.has_surplus = True
             return
         self._bytes_without_body = 0
-        self.body_size += len(data)
         self._parts.append(data)
 
     def on_message_complete(self) -> None:

@@ -74,7 +74,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries, path, only_public=only_public)
         self.exchanger: Final = Exchanger(SslContext(verify, cert, trust_env=trust_env), pool)
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx.Request) -> BoundedResponse:
         """Send a request and return its response, with the body still unread.
 
         Args:

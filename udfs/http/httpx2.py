@@ -199,7 +199,7 @@ class _LimitedResponse(httpx2.Response):
             BodyTooLargeError: Much more has arrived than the decoded body may have: a coded body of any size can decode
                 to nothing.
         """
-        limit, size = received_limit(self.max_body_bytes, is_coded=True), 0
+        limit, size = received_limit(self.max_body_bytes), 0
         async with aclosing(super().aiter_raw(chunk_size)) as parts:
             async for part in parts:
                 size += len(part)

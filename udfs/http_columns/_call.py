@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -67,17 +68,20 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     trust_env: bool
 
     async def open(self) -> None:
-        """Open the transport, and put the rate and the cache around the exchange.
+        """Open the client, and put the rate and the cache around the exchange.
 
         Raises:
             ValueError: No certificates can be loaded from `verify` in this worker.
         """
         certificates: Any = {"verify": self.verify, "trust_env": self.trust_env}
-        self._transport = StackTransport(only_public=self.only_public, **certificates)
-        self._exchanger = self._transport.exchanger
-        self._proxied = None
+        self._begin: Callable[[httpx.Request], Awaitable[httpx.Response]]
         if self.trust_env and any(environment_proxies().values()):
-            self._proxied = client(max_body_bytes=self.max_body_bytes, **certificates)
+            self._client = client(timeout=None, max_body_bytes=self.max_body_bytes, **certificates)
+            self._begin = partial(self._client.send, stream=True)
+        else:
+            self._transport = StackTransport(only_public=self.only_public, **certificates)
+            self._client = client(timeout=None, transport=self._transport)
+            self._begin = self._begin_directly
         if isinstance(self.headers, HeaderSource):
             await self.headers.open()
         self._send: Any = self._exchange
@@ -97,9 +101,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._transport.aclose()
-        if self._proxied is not None:
-            await self._proxied.aclose()
+        await self._client.aclose()
         if isinstance(self.headers, HeaderSource):
             await self.headers.close()
 
@@ -146,33 +148,35 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         return is_refused and not request.was_redirected
 
     async def _exchange(self, request: HttpRequest) -> HttpResponse:
-        hop = request.prepare(await self._common_headers())
+        hop = request.first_hop(await self._common_headers())
         for _ in range(_MAX_REDIRECTS + 1):
             self._check_host(hop.target.origin)
-            outcome = await (self._send_direct(hop) if self._proxied is None else self._send_by_proxy(hop))
+            outcome = await self._send_hop(hop)
             if isinstance(outcome, HttpResponse):
                 return outcome
             hop, request.was_redirected = outcome, True
         raise httpx.TooManyRedirects(f"the request was redirected more than {_MAX_REDIRECTS} times")
 
-    async def _send_direct(self, hop: Hop) -> HttpResponse | Hop:
+    async def _send_hop(self, hop: Hop) -> HttpResponse | Hop:
         """Send a request, and return its response or the request that follows a redirect."""
-        exchange = await self._exchanger.begin(hop.target.origin, hop.writer)
-        head = exchange.head
-        if self.follow_redirects and head.status in _REDIRECTS and b"location" in head.names:
-            exchange.release()  # closes it if the body, which nobody reads, has not arrived
-            return hop.after(head.status, head.texts["location"])
-        return await _response(head.status, head.texts, await exchange.read_whole(self.max_body_bytes))
+        request = self._client.build_request(
+            hop.method, hop.target.url, headers=hop.headers or None, content=hop.body or None
+        )
+        response = await self._begin(request)
+        try:
+            status, headers = response.status_code, dict(response.headers.items())
+            if self.follow_redirects and status in _REDIRECTS and "location" in headers:
+                return hop.after(status, headers["location"])
+            charset = charset_of(headers.get("content-type"))
+            return HttpResponse(status, headers, await decode_text(await response.aread(), charset))
+        finally:
+            await response.aclose()
 
-    async def _send_by_proxy(self, hop: Hop) -> HttpResponse | Hop:
-        """The same by a client, which uses a proxy of the environment, or none, by the URL."""
-        assert self._proxied is not None
-        method, url, headers = hop.writer.method, hop.target.url, list(hop.headers)
-        async with self._proxied.stream(method, url, headers=headers, content=hop.body) as response:
-            texts = {name.lower(): value for name, value in response.headers.items()}
-            if self.follow_redirects and response.status_code in _REDIRECTS and "location" in texts:
-                return hop.after(response.status_code, texts["location"])
-            return await _response(response.status_code, texts, await response.aread())
+    async def _begin_directly(self, request: httpx.Request) -> httpx.Response:
+        """Send a request without httpx's client, which logs each URL."""
+        response = await self._transport.handle_async_request(request)
+        response.max_body_bytes = self.max_body_bytes
+        return response
 
     async def _common_headers(self) -> TextPairs:
         """Return the configured headers for an attempt.
@@ -191,7 +195,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
 
     def _check_request(self, request: HttpRequest) -> None:
         """Check what can be checked before the wait for a rate."""
-        request.prepare(() if isinstance(self.headers, HeaderSource) else self.headers)
+        request.check()
         if self.allowed_hosts is not None and request.names_host:
             raise HostRefusedError(
                 "a row's own Host header could reach a host that is not allowed: "
@@ -202,10 +206,6 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         if self.allowed_hosts is not None and not any(rule.allows(origin) for rule in self.allowed_hosts):
             place = f"{origin.host.decode()}, port {origin.port} ({origin.scheme.decode()})"
             raise HostRefusedError(f"requests to {place} are not allowed: change the URL, or add it to allowed_hosts")
-
-
-async def _response(status: int, headers: Mapping[str, str], content: bytes) -> HttpResponse:
-    return HttpResponse(status, headers, await decode_text(content, charset_of(headers.get("content-type"))))
 
 
 def _was_never_sent(request: HttpRequest, error: Exception) -> bool:

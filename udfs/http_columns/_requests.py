@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from ..http._decoding import ACCEPT_ENCODING
 from ..http._origin import Origin, origin_of_url
-from ..http._request import IDEMPOTENT, RequestWriter, render_head
+from ..http._request import IDEMPOTENT
 from ..http._url import plain_parts
 from ._outcome import AttemptError
 
@@ -32,15 +31,6 @@ _CACHED_ROOTS: Final = 1_024
 _CACHED_HEADERS: Final = 64  # most requests have the same headers as an earlier one
 _MOVED: Final = 301
 _TO_GET: Final = (302, 303)
-_WITH_LENGTH: Final = ("POST", "PUT", "PATCH")  # they have a Content-Length even without a body, as in httpx
-
-# As httpx's client sends them
-_DEFAULT_HEADERS: Final = (
-    (b"Accept", b"*/*"),
-    (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
-    (b"Connection", b"keep-alive"),
-    (b"User-Agent", f"python-httpx/{httpx.__version__}".encode()),
-)
 _OF_BODY: Final = (b"content-encoding", b"content-language", b"content-type")
 
 
@@ -57,21 +47,18 @@ class HttpRequest:
 
     Attributes:
         last: The outcome of the last attempt if it was raised as an `AttemptError`; None during an attempt.
-        prepared: The request as it is sent; made at the first attempt.
         was_redirected: Whether the attempt was redirected.
     """
 
-    __slots__ = ("_body", "_common", "_headers", "_target", "last", "method", "prepared", "url", "was_redirected")
+    __slots__ = ("_body", "_headers", "_target", "last", "method", "url", "was_redirected")
 
     def __init__(self, method: str, url: str, headers: TextHeaders = (), body: Any = None) -> None:
         self.method = method.upper()
         self.url = url.strip()
         self._headers = tuple((name, value) for name, value in headers if value is not None)
         self._body: str | bytes | None = body
-        self._common: TextPairs | None = None
         self._target: Target | None = None
         self.last: AttemptError | None = None
-        self.prepared: Hop | None = None
         self.was_redirected = False
 
     def __repr__(self) -> str:
@@ -115,42 +102,39 @@ class HttpRequest:
         """Return what distinguishes one plain GET from another."""
         return self.url, self._headers
 
-    def prepare(self, common: TextPairs) -> Hop:
-        """Return the request for an attempt. Equal headers give the same one.
+    def check(self) -> None:
+        """Check the URL, the method and the row's own headers.
+
+        Raises:
+            httpx.InvalidURL, httpx.UnsupportedProtocol, ValueError: One is not valid. The message shows no secret.
+        """
+        _ = self.target
+        if not _TOKEN.fullmatch(self.method):
+            raise ValueError("the method must be a word such as GET")
+        _merged((), self._headers)
+
+    def first_hop(self, common: TextPairs) -> Hop:
+        """Return the request for an attempt.
 
         Args:
             common: The configured headers. The row's own replace those of the same name.
-
-        Raises:
-            httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError: The request is not valid.
-                The message shows no secret.
         """
-        if self.prepared is not None and common == self._common:
-            return self.prepared
-        if not _TOKEN.fullmatch(self.method):
-            raise ValueError("the method must be a word such as GET")
         body = self._body.encode() if isinstance(self._body, str) else self._body
-        self.prepared = Hop.to(self.target, self.method, _merged(common, self._headers), body or b"")
-        self._common = common
-        return self.prepared
+        return Hop.to(self.target, self.method, _merged(common, self._headers), body or b"")
 
 
 class Target(NamedTuple):
-    """The parts of a URL that a request needs.
+    """A URL, and the parts of it that a request needs.
 
     Attributes:
-        url: The URL itself.
+        url: The URL.
         origin: Where the request goes.
-        authority: The value of its Host header.
-        path: The path with the query, as in the request line.
         authorization: The user and the password of the URL, as a value of Authorization; `b""` without.
     """
 
     url: str
     origin: Origin
-    authority: bytes
-    path: bytes
-    authorization: bytes
+    authorization: bytes = b""
 
     @classmethod
     def of(cls, url: str) -> Target:
@@ -159,14 +143,14 @@ class Target(NamedTuple):
         Raises:
             httpx.InvalidURL, httpx.UnsupportedProtocol: It is not a URL of HTTP. The message shows nothing of it.
         """
-        root, path = plain_parts(url) or (None, "")
+        root, _ = plain_parts(url) or (None, "")
         if root is not None:
-            return cls(url, *_parts_of_root(root), path.encode(), b"")
+            return cls(url, _origin_of_root(root))
         parsed = _parsed(url)
         authorization = b""
         if parsed.userinfo:
             authorization = b"Basic " + b64encode(f"{parsed.username}:{parsed.password}".encode())
-        return cls(url, origin_of_url(parsed), parsed.netloc, parsed.raw_path, authorization)
+        return cls(url, origin_of_url(parsed), authorization)
 
     def joined(self, location: str) -> Target:
         """Return the target of a redirect from this one. A user in the Location is dropped.
@@ -189,12 +173,13 @@ class Hop:
 
     Attributes:
         target: Where it goes.
-        writer: Writes it.
-        headers, body: What it was made of. Only a redirect needs them.
+        method: Such as "GET".
+        headers: Those that differ from httpx's own.
+        body: The body; `b""` for none.
     """
 
     target: Target
-    writer: RequestWriter
+    method: str
     headers: Headers
     body: bytes
 
@@ -203,17 +188,13 @@ class Hop:
         """Return a request. A user and password in the URL become its authorization.
 
         Args:
-            target: Where it goes.
-            method: Such as "GET".
+            target, method, body: As above.
             headers: The headers of the row and the configured ones.
-            body: The body; `b""` for none.
-
-        Raises:
-            httpx.LocalProtocolError: The request is not valid. The message shows nothing of the URL.
         """
-        fields = _fields(headers, target.authority, target.authorization, method in _WITH_LENGTH, len(body))
-        head = render_head(method, target.path, fields)
-        return cls(target, RequestWriter.with_content(method, head, body, {}), fields, body)
+        if target.authorization:
+            others = (header for header in headers if header[0].lower() != b"authorization")
+            headers = (*others, (b"Authorization", target.authorization))
+        return cls(target, method, headers, body)
 
     def after(self, status: int, location: str) -> Hop:
         """Return the request that follows a redirect, by httpx's rules for the method and the body.
@@ -225,17 +206,16 @@ class Hop:
         Raises:
             httpx.InvalidURL, httpx.UnsupportedProtocol: The Location is not usable. The message shows nothing of it.
         """
-        target, method = self.target.joined(location), self.writer.method
+        target, method = self.target.joined(location), self.method
         if (status in _TO_GET and method != "HEAD") or (status == _MOVED and method == "POST"):
             method = "GET"
-        body = self.body if method == self.writer.method else b""
+        body = self.body if method == self.method else b""
         if _may_share_headers(self.target.origin, target.origin):
             dropped = {b"cookie", b"content-length", b"transfer-encoding"} if not body else {b"cookie"}
             dropped |= set() if target.origin == self.target.origin else {b"host"}
             headers = tuple(header for header in self.headers if header[0].lower() not in dropped)
         else:
-            of_body = tuple(header for header in self.headers if body and header[0].lower() in _OF_BODY)
-            headers = (*_DEFAULT_HEADERS, *of_body)
+            headers = tuple(header for header in self.headers if body and header[0].lower() in _OF_BODY)
         return Hop.to(target, method, headers, body)
 
 
@@ -301,9 +281,8 @@ def _may_share_headers(before: Origin, after: Origin) -> bool:
 
 
 @lru_cache(_CACHED_ROOTS)
-def _parts_of_root(root: str) -> tuple[Origin, bytes]:
-    parsed = _parsed(root)
-    return origin_of_url(parsed), parsed.netloc
+def _origin_of_root(root: str) -> Origin:
+    return origin_of_url(_parsed(root))
 
 
 def _parsed(url: str) -> httpx.URL:
@@ -319,22 +298,8 @@ def _parsed(url: str) -> httpx.URL:
 
 @lru_cache(_CACHED_HEADERS)
 def _merged(common: TextPairs, own: TextPairs) -> Headers:
-    merged = {name.lower(): (name, value) for name, value in _DEFAULT_HEADERS}
+    merged: dict[bytes, tuple[bytes, bytes]] = {}
     for name, value in (*common, *own):
         check_header(name, value)
         merged[name.lower().encode()] = (name.encode(), value.strip(" \t").encode())
     return tuple(merged.values())
-
-
-@lru_cache(_CACHED_HEADERS)
-def _fields(headers: Headers, authority: bytes, authorization: bytes, needs_length: bool, length: int) -> Headers:  # noqa: FBT001 - a key of the cache
-    """Return all headers of a request: its own, and those that httpx adds."""
-    names = {name.lower() for name, _ in headers}
-    fields = [] if b"host" in names else [(b"Host", authority)]
-    fields += [header for header in headers if not (authorization and header[0].lower() == b"authorization")]
-    if authorization:
-        fields.append((b"Authorization", authorization))
-    is_framed = b"content-length" in names or (not length and b"transfer-encoding" in names)
-    if not is_framed and (length or needs_length):
-        fields.append((b"Content-Length", b"%d" % length))
-    return tuple(fields)

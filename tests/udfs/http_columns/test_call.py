@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import Any
 
+import httpx
 import pytest
 import trio
 from trio.testing import MockClock
@@ -14,6 +15,8 @@ from tests.udfs.http.serving import refusing
 from tests.udfs.http_columns.working import get, request, responding
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.gates import RateLimit
+from udfs.http import StackTransport
+from udfs.http._response import BoundedResponse
 from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import HttpResponse
 from udfs.http_columns._requests import HttpRequest
@@ -232,9 +235,14 @@ async def test_a_wait_for_a_gate_leaves_time_for_the_retries(autojump_clock: Moc
     assert started == [0.0, 10.0, 20.0, 30.0]
 
 
-def test_a_request_has_no_timeouts_for_its_steps() -> None:
+async def test_a_request_has_no_timeouts_for_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row's timeout is the only one. httpx's default would end a slow response after five seconds."""
-    request = HttpRequest("GET", "http://host/")
-    request.prepare(())
-    assert request.prepared is not None
-    assert request.prepared.writer.timeouts == {}
+    timeouts = []
+
+    async def sent(_: StackTransport, request: httpx.Request) -> BoundedResponse:
+        timeouts.append(request.extensions["timeout"])
+        return BoundedResponse(200, content=b"")
+
+    monkeypatch.setattr(StackTransport, "handle_async_request", sent)
+    await get("http://host/", max_body_bytes=998)  # equal columns share a client
+    assert [set(each.values()) for each in timeouts] == [{None}]

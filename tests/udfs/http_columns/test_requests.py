@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -75,6 +76,14 @@ async def test_an_illegal_method_is_an_error() -> None:
         "ValueError",
         "the method must be a word such as GET",
     )
+
+
+async def test_no_log_has_the_url(caplog: pytest.LogCaptureFixture) -> None:
+    """httpx's client logs each URL at level INFO."""
+    async with responding(200) as server:
+        with caplog.at_level(logging.DEBUG):
+            await get(f"{server.url}/?token=secret")
+    assert "secret" not in caplog.text
 
 
 def test_the_repr_of_a_request_shows_no_secret() -> None:
