@@ -27,8 +27,6 @@ _SHOWN: Final = 60  # bytes of the server's data, in an error
 _FIRST_STATUS: Final = 100
 _SWITCHING_PROTOCOLS: Final = 101
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_LENGTH: Final = re.compile(rb"(?im)^(content-length):(.*)\r\n")
-_SEVERAL_LENGTHS: Final = re.compile(rb"(?is)\ncontent-length:([^\n]*,|.*\ncontent-length:)")
 
 # A server repeats its head while date and length stay the same
 _KNOWN: Final = 256
@@ -123,7 +121,6 @@ class ResponseParser:
     It accepts what llhttp refuses and the RFCs allow:
 
     * blanks after the size of a chunk (RFC 9112, section 7.1.1)
-    * a Content-Length that is repeated with the same value (RFC 9110, section 8.6)
     * a Content-Length among the trailers, which is ignored (RFC 9110, section 6.5.1)
     * an interim response that closes the connection or is in HTTP/1.0: what counts is the final one, as in h11
 
@@ -212,10 +209,6 @@ class ResponseParser:
 
     def _start_head(self) -> None:
         self._head = bytearray()  # what has arrived of it
-        self._refusal: httpx.RemoteProtocolError | None = None
-        self._start_llhttp()
-
-    def _start_llhttp(self) -> None:
         if self._needs_new_llhttp:
             self._llhttp, self._needs_new_llhttp = httptools.HttpResponseParser(self), False
         self._reason = b""
@@ -236,28 +229,11 @@ class ResponseParser:
         self._bytes_without_body += end
         if self._bytes_without_body > MAX_HEAD_BYTES:
             raise _too_large()
-        self._parse_head(data[:end], is_end=found >= 0)
+        self._parse(data[:end])
         if found >= 0 and not self.has_head:  # it was an interim response
             self._needs_new_llhttp = True  # this one is at its end if the interim response says so
             self._start_head()
         return data[end:]
-
-    def _parse_head(self, data: bytes, *, is_end: bool) -> None:
-        """Parse a part of the head. One with several lengths is refused by llhttp, and parsed again when complete."""
-        if self._refusal is None:
-            try:
-                self._parse(data)
-            except httpx.RemoteProtocolError as error:
-                if _SEVERAL_LENGTHS.search(self._head) is None:
-                    raise
-                self._refusal = error
-        if self._refusal is not None and is_end:
-            head = _with_one_length(bytes(self._head))
-            if head is None:
-                raise self._refusal
-            self._needs_new_llhttp = True
-            self._start_llhttp()
-            self._parse(head)
 
     def _feed_body(self, data: bytes | memoryview) -> None:
         if self.is_complete:
@@ -361,15 +337,6 @@ def _known(data: bytes) -> ResponseHead | None:
     except httpx.RemoteProtocolError:
         return None
     return parser.head if parser.has_head and not parser.has_surplus else None
-
-
-def _with_one_length(head: bytes) -> bytes | None:
-    """Return a head with several equal lengths as if it had one; None if they differ."""
-    lengths = {value.strip(b" \t") for found in _LENGTH.finditer(head) for value in found[2].split(b",")}
-    if len(lengths) != 1:
-        return None
-    first = iter([rb"\1: %b\r\n" % lengths.pop()])
-    return _LENGTH.sub(lambda found: found.expand(next(first, b"")), head)
 
 
 def _head(llhttp: httptools.HttpResponseParser, reason: bytes, fields: Fields) -> ResponseHead:

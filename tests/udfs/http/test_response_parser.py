@@ -25,8 +25,6 @@ RESPONSES = {
     "chunks and trailers": CHUNKED + b"7\r\nweather\r\n0\r\nChecksum: 1\r\nX: 2\r\n\r\n",
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY + OK + b"Content-Length: 7\r\n\r\nweather",
     "padded chunks": CHUNKED + b"3  \r\nwea\r\n4\t;x=y\r\nther\r\n0 \r\n\r\n",
-    "one length twice": OK + b"Content-Length: 1\r\nA: b\r\ncontent-length:1 \r\n\r\nx",
-    "a list of equal lengths": OK + b"A: b\r\nContent-Length: 1 ,1\r\nContent-Length: 1\r\n\r\nx",
     "a length among the trailers": CHUNKED + b"1\r\nx\r\n0\r\nContent-Length: 9\r\n\r\n",
     "an interim response that closes": b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n"
     + OK
@@ -59,6 +57,8 @@ REFUSED = {
     "four digits": b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n",
     "101": b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw",
     "101 that names no protocol": b"HTTP/1.1 101 Switching\r\n\r\nraw",
+    "one length twice": OK + b"Content-Length: 1\r\nA: b\r\ncontent-length:1 \r\n\r\nx",
+    "a list of equal lengths": OK + b"A: b\r\nContent-Length: 1 ,1\r\nContent-Length: 1\r\n\r\nx",
     "two lengths": OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
     "two lengths with other headers between": OK + b"Content-Length: 1\r\nA: b\r\nContent-length: 2\r\n\r\nxx",
     "a list of two lengths": OK + b"Content-Length: 1, 2\r\n\r\nxx",
@@ -210,10 +210,6 @@ def test_the_end_before_a_response_is_an_error() -> None:
         fed(EARLY).feed_end()
 
 
-def test_blanks_between_equal_lengths_take_linear_time() -> None:
-    assert found(fed(OK + b"Content-Length: 1," + b" " * 90_000 + b"1\r\n\r\nx")).body == b"x"
-
-
 # What h11 reads, and therefore httpx
 
 INTERIM = [
@@ -291,11 +287,12 @@ def read_by_us(response: bytes, method: str) -> tuple[int, list[tuple[bytes, byt
 def test_a_response_is_read_as_by_h11(
     interim: bytes, status: bytes, fields: list[bytes], body: bytes, method: str
 ) -> None:
-    """The one difference, on purpose: h11 reads a response with both a length and chunks, by its chunks."""
-    lowered = b"\n".join(fields).lower()
+    """The differences, on purpose: h11 also reads a response with a length and chunks, and one with equal lengths."""
+    lengths = [field for field in fields if field.lower().startswith(b"content-length:")]
+    has_chunks = any(field.startswith(b"Transfer-Encoding") for field in fields)
     response = interim + status + b"".join(field + b"\r\n" for field in fields) + b"\r\n" + body
     expected = read_by_h11(response, method)
-    if b"content-length:" in lowered.replace(b"x: content", b"") and b"transfer-encoding:" in lowered:
+    if (lengths and has_chunks) or len(lengths) > 1 or any(b"," in length for length in lengths):
         expected = None
     assert read_by_us(response, method) == expected
 
