@@ -115,11 +115,6 @@ class Connection:
         """Close the stream, without waiting. A task that waits for it gets an error."""
         self._dialler.close()
 
-    def abandon(self) -> None:
-        """Leave the connection to the process that this one was forked from."""
-        if self._dialler.stream is not None:
-            self._dialler.stream.abandon()
-
     async def _write_and_watch(self, writer: RequestWriter, stream: Stream) -> None:
         """Write until the server refuses the request: it may respond early and stop reading."""
         failures: list[Exception] = []

@@ -72,10 +72,6 @@ class Deadlines:
         if self._sleep is not None:
             self._sleep.cancel()
 
-    def abandon(self) -> None:
-        """Forget all deadlines. For a forked child, where the task must close nothing."""
-        self._queues.clear()
-
     async def _run(self, sleep: trio.CancelScope) -> None:
         try:
             while self._queues and not self._is_closed:

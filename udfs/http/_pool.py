@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import math
-import os
 import ssl
 from collections import deque
 from functools import partial
-from typing import Final
-from weakref import WeakSet
 
 import httpx
 import trio
@@ -81,7 +78,7 @@ class IdleStacks:
 
 
 class ConnectionPool:
-    """Hands out connections, one request at a time each. A forked process starts with an empty pool.
+    """Hands out connections, one request at a time each.
 
     Args:
         max_connections, max_idle, keepalive_expiry, retries, uds, only_public: As for `StackTransport`.
@@ -114,8 +111,10 @@ class ConnectionPool:
         self._keepalive_expiry = keepalive_expiry
         self._dialler = partial(Dialler, retries=retries, uds=uds, only_public=only_public)
         self.is_closed = False
-        self._start()
-        _pools.add(self)
+        self._slots = None if max_connections is None else trio.Semaphore(max_connections)
+        self._idle = IdleStacks()
+        self._busy: set[Connection] = set()
+        self._deadlines = Deadlines()
 
     async def acquire(self, origin: Origin, ssl_context: ssl.SSLContext | None, seconds: float | None) -> Connection:
         """Return an idle connection to the origin, or a new one. The caller gives it to `release`.
@@ -159,23 +158,6 @@ class ConnectionPool:
         self._deadlines.close()
         for connection in [*self._idle.drain(), *self._busy]:
             connection.close()
-
-    def abandon(self) -> None:
-        """Leave all connections to the parent process, and start anew. For a forked child.
-
-        Both processes have the same sockets, and may have the same epoll. So each descriptor is closed, and nothing is
-        sent, shut down or unregistered.
-        """
-        self._deadlines.abandon()
-        for connection in [*self._idle.drain(), *self._busy]:
-            connection.abandon()
-        self._start()
-
-    def _start(self) -> None:
-        self._slots = None if self._max_connections == math.inf else trio.Semaphore(int(self._max_connections))
-        self._idle = IdleStacks()
-        self._busy: set[Connection] = set()
-        self._deadlines = Deadlines()
 
     def _reuse(self, origin: Origin) -> Connection | None:
         while (connection := self._idle.pop(origin)) is not None:
@@ -223,14 +205,3 @@ def _check_minimum(minimum: int, **limits: float) -> None:
     for name, value in limits.items():
         if not value >= minimum:
             raise ValueError(f"{name} must be at least {minimum}, got {value}")
-
-
-_pools: Final[WeakSet[ConnectionPool]] = WeakSet()
-
-
-def _abandon_in_child() -> None:
-    for pool in list(_pools):
-        pool.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_in_child)

@@ -120,10 +120,6 @@ class Socket:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 
-    def abandon(self) -> None:
-        """Close only this process's descriptor, because a parent process still uses the connection."""
-        self._socket.close()
-
     def _broken(self, error: OSError) -> Exception:
         if not self.is_open:
             return trio.ClosedResourceError("this side has closed the connection")

@@ -143,10 +143,6 @@ class TlsStream:
             self._flush()
         self._socket.close()
 
-    def abandon(self) -> None:
-        """Close only this process's descriptor, because a parent process still uses the connection."""
-        self._socket.abandon()
-
     def _is_agreed(self) -> bool:
         try:
             self._tls.do_handshake()

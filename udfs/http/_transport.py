@@ -32,8 +32,6 @@ class StackTransport(httpx.AsyncBaseTransport):
     The server may close an idle connection just as a request is sent on it. If nothing of a response arrives then, an
     idempotent request (RFC 9110, section 9.2.2) whose body is in memory is sent once more, on a new connection.
 
-    A forked process starts without connections and leaves those of its parent open.
-
     **Cancellation** of a request closes its connection and no other.
 
     Args:

@@ -1,10 +1,8 @@
-"""StackTransport: requests that are sent twice or refused, redirects, and forked processes."""
+"""StackTransport: requests that are sent twice or refused, and redirects."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +12,6 @@ import trio.testing
 
 from tests.udfs.http.serving import Peer, client_context, never, ok, reset, server_context, serving
 from udfs.http import client
-from udfs.http._pool import _abandon_in_child
 
 
 async def finish(peer: Peer) -> None:
@@ -238,52 +235,3 @@ async def test_idle_connections_are_closed_when_they_expire_without_a_further_re
         await server.peers[0].ended.wait()
         await http.get("/b")
         assert [peer.paths for peer in server.peers] == [["/a"], ["/b"]]
-
-
-# Forks
-
-
-ROOT = Path(__file__).parents[3]
-FORKED = """
-import os, sys, trio
-from udfs.http import client
-from udfs.http._pool import _abandon_in_child
-
-async def main():
-    async with client(base_url=sys.argv[1], keepalive_expiry=60.0, max_connections=2) as http:
-        async with http.stream("GET", "/open") as response:
-            await http.get("/parent")
-            child = os.fork()
-            if child == 0:
-                for path in ("/child", "/child"):
-                    assert (await http.get(path)).text == path
-                await http.aclose()
-                os._exit(0)
-            # Both processes share Trio's epoll, so only one at a time may use the loop
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            assert (await http.get("/parent")).text == "/parent"
-            assert await response.aread() == b"/open"
-        sys.exit(status)
-
-trio.run(main)
-"""
-
-
-@pytest.mark.processes
-async def test_a_forked_child_makes_connections_of_its_own_and_leaves_those_of_its_parent() -> None:
-    async with serving(ok, patience=100.0) as server:  # the child process imports PySpark
-        process = await trio.run_process([sys.executable, "-c", FORKED, server.url], cwd=ROOT)
-        assert process.returncode == 0
-        assert [peer.paths for peer in server.peers] == [["/open"], ["/parent", "/parent"], ["/child", "/child"]]
-
-
-@pytest.mark.parametrize("is_secure", [False, True])
-async def test_a_forked_child_closes_its_descriptors_of_the_parents_connections(is_secure: bool) -> None:
-    """A server sees the end of a connection only when no process has its descriptor any more."""
-    tls = server_context() if is_secure else None
-    async with serving(ok, tls) as server, client(base_url=server.url, verify=client_context()) as http:
-        async with http.stream("GET", "/open"):
-            _abandon_in_child()
-            await server.peers[0].ended.wait()
-        assert (await http.get("/new")).text == "/new"
-        assert [peer.paths for peer in server.peers] == [["/open"], ["/new"]]
