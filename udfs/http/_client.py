@@ -42,7 +42,6 @@ def client(
     max_connections: int | None = None,
     max_idle: int = 100,
     keepalive_expiry: float = 5.0,
-    retries: int = 0,
     timeout: float | httpx.Timeout | None = _TIMEOUT,
     max_body_bytes: int | None = None,
     proxy: str | httpx.URL | httpx.Proxy | None = None,
@@ -68,15 +67,13 @@ def client(
             httpx's pool timeout. None: no limit but the operator's capacity.
         max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
         keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
-        retries: Attempts to connect after the first, at least 0. Leave it at 0 where the operator has a retry strategy,
-            which also counts its attempts.
         timeout: Seconds for each step, an `httpx.Timeout`, or None for no limit. By default each attempt to connect
             has 30 s and the other steps have no limit, so the operator's `timeout` is the only deadline of a call.
             httpx's default is 5 s for each step.
         max_body_bytes: Upper limit of the decoded body of a response, at least 1. A larger one raises a
             `BodyTooLargeError` and closes its connection. Raw bytes (`aiter_raw`) are not limited. None: no limit.
         proxy: The proxy of all requests, and not those of the environment. Requests through a proxy use httpx's own
-            transport, which is slower with many connections. `retries` does not apply to them.
+            transport, which is slower with many connections.
         transport: Sends the requests instead of a `StackTransport`, for example an `httpx.MockTransport` in a test. The
             options of `StackTransport` and the proxies of the environment do not apply to it.
         mounts: Transports for some URLs, by httpx's patterns: `{"https://example.org": httpx.MockTransport(...)}`.
@@ -104,7 +101,7 @@ def client(
         ...         await self.http.aclose()
     """
     check_options(options, max_body_bytes)
-    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
+    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry)
     transport, mounted = transport_options.transports(httpx, StackTransport, transport, mounts, proxy)
     limit = math.inf if max_body_bytes is None else max_body_bytes
     http = FastClient(
@@ -129,7 +126,6 @@ class TransportOptions(NamedTuple):
     max_connections: int | None
     max_idle: int
     keepalive_expiry: float
-    retries: int
 
     def transports(
         self, library: Any, stack_transport: Callable[..., T], transport: T | None, mounts: Any, proxy: Any

@@ -36,8 +36,6 @@ _PLATFORMS = (
     ipaddress.IPv4Network("166.8.0.0/14"),  # IBM Cloud: private endpoints of its services
 )
 
-_FIRST_PAUSE = 0.5  # seconds; the pauses before the retries are 0, 0.5, 1, 2, ..., as httpcore's
-
 # Codes of OpenSSL for a certificate whose authority is not known, and for one that is for another host
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
 _OTHER_HOST = frozenset({62, 64})
@@ -60,15 +58,13 @@ class Dialler:
     Attributes:
         origin: What to connect to.
         ssl_context: For TLS, or None.
-        retries: Attempts after the first.
         uds: The path of a Unix socket, to which it connects whatever the origin is; None for TCP.
         only_public: Whether only globally routable addresses are connected to.
-        stream: The stream of the last attempt, or None before the first.
+        stream: The stream, once its socket is connected.
     """
 
     origin: Origin
     ssl_context: ssl.SSLContext | None
-    retries: int
     uds: str | None = None
     only_public: bool = False
     stream: Stream | None = None
@@ -80,14 +76,14 @@ class Dialler:
         **Cancellation** leaves the stream open until `close`.
 
         Args:
-            seconds: Upper limit for each attempt; None for no limit.
+            seconds: Upper limit; None for no limit.
 
         Raises:
-            httpx.ConnectError, httpx.ConnectTimeout: The last attempt failed, or `close` was called.
+            httpx.ConnectError, httpx.ConnectTimeout: It failed, or `close` was called.
             HostRefusedError: An address of the host is not globally routable, and `only_public` is set.
         """
         with self._connecting:
-            stream = await self._first_success(seconds)
+            stream = await self._open_in_time(seconds)
             if not self._connecting.cancel_called:
                 return stream
         self._close_stream()
@@ -102,17 +98,7 @@ class Dialler:
         if self.stream is not None:
             self.stream.close()
 
-    async def _first_success(self, seconds: float | None) -> Stream:
-        pause = 0.0
-        for _ in range(self.retries):
-            try:
-                return await self._attempt(seconds)
-            except (httpx.ConnectError, httpx.ConnectTimeout):
-                await trio.sleep(pause)
-            pause = pause * 2 or _FIRST_PAUSE
-        return await self._attempt(seconds)
-
-    async def _attempt(self, seconds: float | None) -> Stream:
+    async def _open_in_time(self, seconds: float | None) -> Stream:
         try:
             with trio.move_on_after(math.inf if seconds is None else seconds):
                 return await self._open()

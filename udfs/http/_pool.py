@@ -81,7 +81,7 @@ class ConnectionPool:
     """Hands out connections, one request at a time each.
 
     Args:
-        max_connections, max_idle, keepalive_expiry, retries, uds, only_public: As for `StackTransport`.
+        max_connections, max_idle, keepalive_expiry, uds, only_public: As for `StackTransport`.
 
     Attributes:
         is_closed: Whether `close` was called.
@@ -95,13 +95,12 @@ class ConnectionPool:
         max_connections: int | None,
         max_idle: int,
         keepalive_expiry: float,
-        retries: int,
         uds: str | None,
         *,
         only_public: bool,
     ) -> None:
         _check_minimum(1, max_connections=1 if max_connections is None else max_connections)
-        _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry, retries=retries)
+        _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry)
         if uds is not None and only_public:
             raise ValueError(
                 "uds and only_public do not fit together: leave out one, since a Unix socket has no address"
@@ -109,7 +108,7 @@ class ConnectionPool:
         self._max_connections = math.inf if max_connections is None else max_connections
         self._max_idle = max_idle
         self._keepalive_expiry = keepalive_expiry
-        self._dialler = partial(Dialler, retries=retries, uds=uds, only_public=only_public)
+        self._dialler = partial(Dialler, uds=uds, only_public=only_public)
         self.is_closed = False
         self._slots = None if max_connections is None else trio.Semaphore(max_connections)
         self._idle = IdleStacks()

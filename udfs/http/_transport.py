@@ -43,8 +43,6 @@ class StackTransport(httpx.AsyncBaseTransport):
             httpx's pool timeout. None: no limit but the operator's capacity.
         max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
         keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
-        retries: Attempts to connect after the first, at least 0. Leave it at 0 where the operator has a retry strategy,
-            which also counts its attempts.
         uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
         only_public: Whether only hosts with globally routable addresses are connected to. The addresses are checked
             when a connection is opened, and the connection is made to a checked address. A request to another host
@@ -64,12 +62,11 @@ class StackTransport(httpx.AsyncBaseTransport):
         max_connections: int | None = None,
         max_idle: int = 100,
         keepalive_expiry: float = 5.0,
-        retries: int = 0,
         uds: str | os.PathLike[str] | None = None,
         only_public: bool = False,
     ) -> None:
         path = None if uds is None else os.fspath(uds)
-        pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, retries, path, only_public=only_public)
+        pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, path, only_public=only_public)
         self.exchanger: Final = Exchanger(SslContext(verify, cert, trust_env=trust_env), pool)
 
     async def handle_async_request(self, request: httpx.Request) -> BoundedResponse:

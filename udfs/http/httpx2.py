@@ -47,7 +47,6 @@ def client(
     max_connections: int | None = None,
     max_idle: int = 100,
     keepalive_expiry: float = 5.0,
-    retries: int = 0,
     timeout: float | httpx2.Timeout | None = _TIMEOUT,
     max_body_bytes: int | None = None,
     proxy: str | httpx2.URL | httpx2.Proxy | None = None,
@@ -58,7 +57,7 @@ def client(
 ) -> httpx2.AsyncClient:
     """Return an `httpx2.AsyncClient` on a `StackTransport`, with the options of `udfs.http.client`."""
     check_options(options, max_body_bytes)
-    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry, retries)
+    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry)
     transport, mounted = transport_options.transports(httpx2, StackTransport, transport, mounts, proxy)
     if max_body_bytes is not None:
         transport = _BodyLimit(transport, max_body_bytes)

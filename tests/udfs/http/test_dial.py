@@ -1,4 +1,4 @@
-"""Dialler: addresses, names in TLS and retries."""
+"""Dialler: addresses, and names in TLS."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ import trio
 from tests.udfs.http.serving import Peer, client_context, ok, refusing, server_context, serving
 from trio_asyncio_io import transient
 from udfs.http import StackTransport, client
-from udfs.http._dial import Dialler
-from udfs.http._origin import Origin
 
 
 class Loopback(trio.abc.HostnameResolver):
@@ -101,38 +99,7 @@ async def test_sni_hostname_replaces_the_name_in_tls(resolver: Loopback) -> None
         assert (await http.get(url, extensions={"sni_hostname": "inner.example"})).text == "/a"
 
 
-async def test_the_pauses_between_attempts_are_those_of_httpcore(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
-    async def refuse(*_: Any) -> Any:
-        instants.append(trio.current_time() - start)
-        raise OSError("refused")
-
-    instants: list[float] = []
-    start = trio.current_time()
-    monkeypatch.setattr(trio, "open_tcp_stream", refuse)
-    with pytest.raises(httpx.ConnectError, match="refused"):
-        await Dialler(Origin(b"http", b"h", 80), None, retries=4).connect(None)
-    assert instants == [0, 0, 0.5, 1.5, 3.5]
-
-
-async def test_no_attempt_follows_a_successful_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = trio.open_tcp_stream
-    attempts = []
-
-    async def once_refused(host: str, port: int) -> Any:
-        attempts.append(port)
-        if len(attempts) == 1:
-            raise OSError("refused")
-        return await real(host, port)
-
-    monkeypatch.setattr(trio, "open_tcp_stream", once_refused)
-    async with serving(ok) as server, client(base_url=server.url, retries=3) as http:
-        assert (await http.get("/a")).text == "/a"
-    assert len(attempts) == 2
-
-
-async def test_without_retries_the_first_failure_is_the_error() -> None:
+async def test_a_refused_connection_is_an_error() -> None:
     with refusing() as port:
         async with client() as http:
             with pytest.raises(httpx.ConnectError, match=str(port)):

@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.udfs.http.serving import Latch, Peer, listening, never, ok, refusing, serving
+from tests.udfs.http.serving import Latch, Peer, listening, never, ok, serving
 from udfs.http import StackTransport, client
 
 
@@ -253,30 +253,29 @@ async def silent(stream: trio.SocketStream) -> None:
         pass
 
 
-@pytest.mark.parametrize("stage", ["name", "TLS handshake", "pause before a retry"])
+@pytest.mark.parametrize("stage", ["name", "TLS handshake"])
 async def test_closing_the_transport_fails_requests_that_connect(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def resolve(*_: object) -> Any:
         await trio.sleep_forever()
 
     if stage == "name":
         monkeypatch.setattr(trio, "open_tcp_stream", resolve)
-    with refusing() as refused:
-        async with listening(silent) as port:
-            url = f"http://127.0.0.1:{refused}" if "retry" in stage else f"https://127.0.0.1:{port}"
-            transport = StackTransport(retries=6, verify=False)  # the pauses are 31.5 s in all
-            http = httpx.AsyncClient(transport=transport, timeout=None)
+    async with listening(silent) as port:
+        url = f"https://127.0.0.1:{port}"
+        transport = StackTransport(verify=False)
+        http = httpx.AsyncClient(transport=transport, timeout=None)
 
-            async def get() -> None:
-                with pytest.raises(httpx.ConnectError, match="the transport was closed") as caught:
-                    await http.get(url)
-                assert caught.value.request.url == url
+        async def get() -> None:
+            with pytest.raises(httpx.ConnectError, match="the transport was closed") as caught:
+                await http.get(url)
+            assert caught.value.request.url == url
 
-            with trio.fail_after(5.0):
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(get)
-                    await trio.testing.wait_all_tasks_blocked(0.05)
-                    await transport.aclose()
-            await http.aclose()
+        with trio.fail_after(5.0):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(get)
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                await transport.aclose()
+        await http.aclose()
 
 
 async def test_a_response_read_after_the_transport_was_closed_leaves_no_connection_open() -> None:
@@ -368,9 +367,7 @@ async def test_an_idle_connection_is_closed_for_another_origin_at_max_connection
         await here.peers[0].ended.wait()
 
 
-@pytest.mark.parametrize(
-    "limit", [{"max_connections": 0}, {"max_idle": -1}, {"keepalive_expiry": float("nan")}, {"retries": -1}]
-)
+@pytest.mark.parametrize("limit", [{"max_connections": 0}, {"max_idle": -1}, {"keepalive_expiry": float("nan")}])
 def test_a_limit_out_of_range_is_refused_by_name(limit: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(limit))} must be at least"):
         StackTransport(**limit)

@@ -142,7 +142,7 @@ async def test_the_next_address_is_connected_to_if_one_refuses(dialled: list[str
 
 async def test_a_host_whose_addresses_all_refuse_is_a_connect_error(dialled: list[str]) -> None:
     trio.socket.set_custom_hostname_resolver(Names([OTHER, OTHER], [OTHER]))
-    async with client(transport=StackTransport(only_public=True, retries=1)) as http:
+    async with client(transport=StackTransport(only_public=True)) as http:
         with pytest.raises(httpx.ConnectError, match="8"):
             await http.get("http://down.example/")
     assert dialled == [OTHER, OTHER]
