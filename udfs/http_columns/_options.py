@@ -6,9 +6,9 @@ import math
 import os
 import ssl
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Any, Final, Literal, TypedDict, cast
+from typing import Any, Final, Literal, TypedDict
 
 from trio_asyncio_io import ExponentialBackoff, RetryStrategy
 from trio_asyncio_io.gates import Auto, Gate, PerKey
@@ -182,18 +182,7 @@ class HttpOptions:
         return ExponentialBackoff(self.retries, _FIRST_BACKOFF, _LONGEST_BACKOFF, retry_on=RetryableError)
 
     def _call(self) -> HttpCall:
-        return HttpCall(
-            headers=cast("TextPairs | HeaderSource", self.headers),
-            retry_statuses=tuple(self.retry_statuses),
-            rate=self.rate,
-            cache=self.cache,
-            max_body_bytes=self.max_body_bytes,
-            follow_redirects=self.follow_redirects,
-            allowed_hosts=cast("tuple[HostRule, ...] | None", self.allowed_hosts),
-            only_public=self.only_public,
-            verify=cast("bool | str", self.verify),
-            trust_env=self.trust_env,
-        )
+        return HttpCall(**{each.name: getattr(self, each.name) for each in fields(HttpCall)})
 
 
 def _headers(given: Any) -> TextPairs | HeaderSource:
