@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 import httpx
 import trio
@@ -18,8 +18,6 @@ from ._exchange import Exchange
 from ._response_parser import ResponseHead
 
 __all__ = ["BoundedResponse", "ResponseBody"]
-
-_OK: Final = 200
 
 
 class ResponseBody(httpx.AsyncByteStream):
@@ -90,7 +88,6 @@ class BoundedResponse(httpx.Response):
     sent_at: float | None = None
     _source: Any = None
     _received = 0
-    _whole: bytes | None = None
 
     @property
     def stream(self) -> Any:
@@ -103,17 +100,6 @@ class BoundedResponse(httpx.Response):
         if self._source is None or type(stream).__module__.partition(".")[0] != "httpx":
             self._source = stream
         vars(self)["stream"] = stream
-
-    @property
-    def default_encoding(self) -> Any:
-        """See `httpx.Response`. If it is a function, and the transport has read the body, its result."""
-        if self._whole is not None and not isinstance(found := vars(self)["default_encoding"], str):
-            vars(self)["default_encoding"] = found(self._whole) or "utf-8"
-        return vars(self)["default_encoding"]
-
-    @default_encoding.setter
-    def default_encoding(self, given: Any) -> None:
-        vars(self)["default_encoding"] = given
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_source"}
@@ -135,10 +121,7 @@ class BoundedResponse(httpx.Response):
         source, extensions = response.stream, response.extensions
         made = cls(response.status_code, headers=response.headers, stream=source, extensions=extensions)
         if not isinstance(source, httpx.ByteStream):
-            made.is_closed, made.is_stream_consumed = response.is_closed, response.is_stream_consumed
-            made._received = response.num_bytes_downloaded
-            with suppress(httpx.ResponseNotRead):
-                made._whole = response.content
+            vars(made).update(response.__getstate__(), is_closed=response.is_closed)
         return made
 
     def check_content(self) -> None:
@@ -161,35 +144,20 @@ class BoundedResponse(httpx.Response):
         """The bytes of the body that have arrived, as they were sent."""
         return self._received or super().num_bytes_downloaded
 
-    @property
-    def content(self) -> bytes:
-        """The body; see `httpx.Response.content`."""
-        return super().content if self._whole is None else self._whole
-
-    def read(self) -> bytes:
-        """Return the body, which was read; see `httpx.Response.read`."""
-        return super().read() if self._whole is None else self._whole
-
-    def iter_bytes(self, chunk_size: int | None = None) -> Iterator[bytes]:
-        """Iterate over the body, which was read; see `httpx.Response.iter_bytes`."""
-        return super().iter_bytes(chunk_size) if self._whole is None else _read(self._whole).iter_bytes(chunk_size)
-
     async def aread(self) -> bytes:
         """Read and return the response content. Raises the same errors as `aiter_bytes`."""
-        if self._whole is not None:
-            return self._whole
         body = self._source
         if (
             not isinstance(body, ResponseBody)
             or "content-encoding" in self.headers
             or self.is_closed
             or self.is_stream_consumed
-            or not isinstance(self.default_encoding, str)
         ):
             return await super().aread()
-        self._whole = await self._read_plain(body)
-        await self.aclose()
-        return self._whole
+        content = await self._read_plain(body)
+        await self._close_stream()
+        self.stream, self.is_stream_consumed = httpx.ByteStream(content), False
+        return self.read()
 
     def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
         """A byte-iterator over the decoded response content.
@@ -203,18 +171,18 @@ class BoundedResponse(httpx.Response):
             httpx.DecodingError: The body is not valid in its coding, or it was cut off.
             ValueError: The chunk size is below 1.
         """
-        if self._whole is not None:
-            return _read(self._whole).aiter_bytes(chunk_size)
         if self.is_closed or self.is_stream_consumed:
             return super().aiter_bytes(chunk_size)
         return self._parts() if chunk_size is None else self._chunks(chunk_size)
 
     async def aclose(self) -> None:
         """Close the response and release the connection."""
-        if self.is_closed:
-            return
+        if not self.is_closed:
+            self.is_closed = True
+            await self._close_stream()
+
+    async def _close_stream(self) -> None:
         assert isinstance(self.stream, httpx.AsyncByteStream)
-        self.is_closed = True
         await self.stream.aclose()
         if self.sent_at is not None:
             self.elapsed = timedelta(seconds=perf_counter() - self.sent_at)
@@ -285,10 +253,6 @@ class BoundedResponse(httpx.Response):
     def _name_request(self, error: httpx.RequestError) -> None:
         with suppress(RuntimeError):  # a transport that reads the response does so before the client sets its request
             error.request = self.request
-
-
-def _read(content: bytes) -> httpx.Response:
-    return httpx.Response(_OK, content=content)
 
 
 def _decoded(decoder: Decoder | None, raw: bytes) -> Iterable[bytes]:
