@@ -26,7 +26,6 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _tls                 TlsStream: TLS on a Socket
 #     _socket              Socket: TCP with few checkpoints
 #     _origin              Origin: scheme, host, port and name in TLS; and the SSL context
-#     _deadlines           Deadlines: closes the connections whose time is up
 #     _decoding            content codings, and the limit of a body
 #     _charset             charsets
 

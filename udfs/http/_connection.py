@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import httpx
 import trio
 
-from ._deadlines import Deadlines
 from ._dial import Dialler, Stream
 from ._origin import Origin
 from ._request import RequestWriter
@@ -26,20 +23,18 @@ class Connection:
 
     Args:
         dialler: Makes the stream.
-        keepalive_expiry: Seconds after which the idle connection is closed.
-        deadlines: Shared by the connections of a pool; closes this one when a read or its idleness takes too long.
 
     Attributes:
         parser: Has the part of the response that has arrived.
+        was_idle: Whether it has been idle, so that the server may have closed it meanwhile. The pool sets it.
     """
 
-    def __init__(self, dialler: Dialler, keepalive_expiry: float, deadlines: Deadlines) -> None:
+    def __init__(self, dialler: Dialler) -> None:
         self.parser = ResponseParser()
-        self._deadlines = deadlines
+        self.was_idle = False
         self._dialler = dialler
         self._stream: Stream | None = None
-        self._keepalive_expiry = None if keepalive_expiry == math.inf else keepalive_expiry
-        self._was_idle = self._was_written = self._closes_after_request = False
+        self._was_written = self._closes_after_request = False
 
     @property
     def origin(self) -> Origin:
@@ -52,7 +47,7 @@ class Connection:
 
         Usually the server closed it just as the request was sent.
         """
-        return self._was_idle and not self.parser.has_begun
+        return self.was_idle and not self.parser.has_begun
 
     async def send(self, writer: RequestWriter) -> None:
         """Send a request and wait for the head of its response. The head is in the parser afterwards.
@@ -89,24 +84,6 @@ class Connection:
         """Whether request and response are complete, and both sides allow another request."""
         return self._was_written and self.parser.allows_reuse and not self._closes_after_request
 
-    def begin_idle(self) -> None:
-        """Start the idle time. At its end the connection closes itself."""
-        self._was_idle = True
-        self._deadlines.set(self, self._keepalive_expiry)
-
-    def end_idle(self) -> bool:
-        """End the idle time. Returns whether the connection can be used.
-
-        It cannot if its time was up, or if anything has arrived: that is not the response to the next request.
-        """
-        is_in_time = self._deadlines.clear(self, self._keepalive_expiry)
-        return is_in_time and self.is_silent()
-
-    def close_idle(self) -> None:
-        """End the idle time and close the connection."""
-        self._deadlines.clear(self, self._keepalive_expiry)
-        self.close()
-
     def is_silent(self) -> bool:
         """Whether it is open, and nothing has arrived since the last response."""
         return self._stream is not None and self._stream.is_silent()
@@ -139,23 +116,22 @@ class Connection:
 
     async def _receive(self, seconds: float | None) -> None:
         assert self._stream is not None
-        data, failure = b"", None
-        self._deadlines.set(self, seconds)
         try:
-            data = await self._stream.receive_some()
+            data = await self._receive_in_time(self._stream, seconds)
         except _BROKEN as error:
-            failure = error
-        finally:
-            is_in_time = self._deadlines.clear(self, seconds)
-        if not is_in_time:
-            raise httpx.ReadTimeout(f"read timeout of {seconds} s")
-        if failure is not None:
-            raise httpx.ReadError(str(failure)) from failure
+            raise httpx.ReadError(str(error)) from error
         if data:
             return self.parser.feed(data)
-        if not (self.parser.has_begun or self._was_idle or self.origin.is_secure):
+        if not (self.parser.has_begun or self.was_idle or self.origin.is_secure):
             raise httpx.RemoteProtocolError(
                 "Server disconnected without sending a response: "
                 "if the port is one for https://, write https:// in the URL"
             )
         return self.parser.feed_end(is_clean=self._stream.has_clean_end)
+
+    async def _receive_in_time(self, stream: Stream, seconds: float | None) -> bytes:
+        if seconds is None:  # as by default: a cancel scope would be the largest cost of a request
+            return await stream.receive_some()
+        with trio.move_on_after(max(0.0, seconds)):
+            return await stream.receive_some()
+        raise httpx.ReadTimeout(f"read timeout of {seconds} s")

@@ -9,12 +9,12 @@ import math
 import ssl
 from collections import deque
 from functools import partial
+from itertools import takewhile
 
 import httpx
 import trio
 
 from ._connection import Connection
-from ._deadlines import Deadlines
 from ._dial import Dialler
 from ._origin import Origin
 
@@ -26,21 +26,24 @@ class IdleStacks:
 
     Each stack is in order of arrival, so the connection that has been idle longest over all origins is at the bottom
     of its stack. Therefore the cost of every operation is independent of the number of connections.
+
+    Attributes:
+        expires: For each connection, the instant at which its idle time ends. All idle times are equal, so the order
+            of arrival is also that of these instants.
     """
 
     def __init__(self) -> None:
         self._stacks: dict[Origin, deque[Connection]] = {}
-        # A dictionary for its order: the first key has been idle longest
-        self._by_arrival: dict[Connection, None] = {}
+        self.expires: dict[Connection, float] = {}  # in order of arrival
 
     def __len__(self) -> int:
         """The number of idle connections over all origins."""
-        return len(self._by_arrival)
+        return len(self.expires)
 
-    def push(self, connection: Connection) -> None:
+    def push(self, connection: Connection, expires: float = math.inf) -> None:
         """Put a connection on top of its origin's stack."""
         self._stacks.setdefault(connection.origin, deque()).append(connection)
-        self._by_arrival[connection] = None
+        self.expires[connection] = expires
 
     def pop(self, origin: Origin) -> Connection | None:
         """Remove and return the newest connection of an origin; None if it has none."""
@@ -49,7 +52,7 @@ class IdleStacks:
 
     def oldest(self) -> Connection | None:
         """Return the connection that has been idle longest; None if no connection is idle."""
-        return next(iter(self._by_arrival), None)
+        return next(iter(self.expires), None)
 
     def pop_oldest(self) -> Connection:
         """Remove and return the connection that has been idle longest.
@@ -63,15 +66,20 @@ class IdleStacks:
         stack = self._stacks[connection.origin]
         return self._removed(stack.popleft(), stack)
 
+    def pop_expired(self, now: float) -> list[Connection]:
+        """Remove and return the connections whose idle time has ended, the one that has been idle longest first."""
+        expired = list(takewhile(lambda connection: self.expires[connection] <= now, self.expires))
+        return [self.pop_oldest() for _ in expired]
+
     def drain(self) -> list[Connection]:
         """Remove and return all connections, the one that has been idle longest first."""
-        connections = list(self._by_arrival)
-        self._by_arrival.clear()
+        connections = list(self.expires)
+        self.expires.clear()
         self._stacks.clear()
         return connections
 
     def _removed(self, connection: Connection, stack: deque[Connection]) -> Connection:
-        del self._by_arrival[connection]
+        del self.expires[connection]
         if not stack:
             del self._stacks[connection.origin]
         return connection
@@ -113,7 +121,7 @@ class ConnectionPool:
         self._slots = None if max_connections is None else trio.Semaphore(max_connections)
         self._idle = IdleStacks()
         self._busy: set[Connection] = set()
-        self._deadlines = Deadlines()
+        self._expiring: trio.CancelScope | None = None  # of the task that closes idle connections
 
     async def acquire(self, origin: Origin, ssl_context: ssl.SSLContext | None, seconds: float | None) -> Connection:
         """Return an idle connection to the origin, or a new one. The caller gives it to `release`.
@@ -143,9 +151,12 @@ class ConnectionPool:
     def release(self, connection: Connection) -> None:
         """Take back a busy connection: store it as idle if it can be reused, close it otherwise."""
         self._busy.discard(connection)
-        if not self.is_closed and connection.is_reusable():
-            connection.begin_idle()
-            self._idle.push(connection)
+        if not self.is_closed and self._keepalive_expiry > 0 and connection.is_reusable():
+            connection.was_idle = True
+            self._idle.push(connection, trio.current_time() + self._keepalive_expiry)
+            if self._expiring is None and self._keepalive_expiry < math.inf:
+                self._expiring = trio.CancelScope()
+                trio.lowlevel.spawn_system_task(self._close_expired, self._expiring)
         else:
             connection.close()
         self._release_slot()
@@ -154,13 +165,14 @@ class ConnectionPool:
     def close(self) -> None:
         """Close every connection, idle or busy."""
         self.is_closed = True
-        self._deadlines.close()
+        if self._expiring is not None:
+            self._expiring.cancel()
         for connection in [*self._idle.drain(), *self._busy]:
             connection.close()
 
     def _reuse(self, origin: Origin) -> Connection | None:
         while (connection := self._idle.pop(origin)) is not None:
-            if connection.end_idle():
+            if connection.is_silent():
                 self._busy.add(connection)
                 return connection
             connection.close()
@@ -168,15 +180,30 @@ class ConnectionPool:
 
     def _connect(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
         while (oldest := self._idle.oldest()) is not None and not oldest.is_silent():
-            self._idle.pop_oldest().close_idle()
+            self._idle.pop_oldest().close()
         connection = self._new(origin, ssl_context)
         self._trim()
         return connection
 
     def _new(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
-        connection = Connection(self._dialler(origin, ssl_context), self._keepalive_expiry, self._deadlines)
+        connection = Connection(self._dialler(origin, ssl_context))
         self._busy.add(connection)
         return connection
+
+    async def _close_expired(self, scope: trio.CancelScope) -> None:
+        """Close connections at the end of their idle time. A system task, because a transport has no nursery."""
+        try:
+            with scope:
+                while self._idle.expires:
+                    await trio.sleep_until(next(iter(self._idle.expires.values())))
+                    for connection in self._idle.pop_expired(trio.current_time()):
+                        connection.close()
+        except trio.Cancelled:  # the run ends, and the next one has another clock
+            for connection in self._idle.drain():
+                connection.close()
+            raise
+        finally:
+            self._expiring = None
 
     def _release_slot(self) -> None:
         if self._slots is not None:
@@ -187,7 +214,7 @@ class ConnectionPool:
         while idle := len(self._idle):
             if idle <= self._max_idle and idle + len(self._busy) <= self._max_connections:
                 return
-            self._idle.pop_oldest().close_idle()
+            self._idle.pop_oldest().close()
 
 
 async def _acquire_slot(slots: trio.Semaphore, seconds: float | None) -> None:

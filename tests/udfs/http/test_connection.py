@@ -12,14 +12,18 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from udfs.http._connection import Connection
-from udfs.http._deadlines import Deadlines
+from udfs.http._origin import Origin
+from udfs.http._pool import ConnectionPool
 from udfs.http._request import RequestWriter
 
+HERE = Origin(b"http", b"here", 80)
 
-@dataclass
+
+@dataclass(eq=False)
 class Pipe:
     """Both ends of a connection in memory, in place of a `Dialler` and of its stream."""
 
+    origin: Origin = HERE
     ends: Any = field(default_factory=memory_stream_pair)
     closed_at: float | None = None
 
@@ -50,8 +54,8 @@ class Pipe:
             await self.ends[1].send_all(part)
 
 
-def connection(pipe: Any, deadlines: Deadlines) -> Connection:
-    return Connection(pipe, 5.0, deadlines)
+def connection(pipe: Any) -> Connection:
+    return Connection(pipe)
 
 
 def request(read: float | None) -> RequestWriter:
@@ -63,7 +67,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
 
 async def test_a_read_timeout_applies_to_each_read(autojump_clock: MockClock) -> None:
     pipe, start = Pipe(), trio.current_time()
-    used = connection(pipe, Deadlines())
+    used = connection(pipe)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lambda: pipe.drip(HEAD[:9], HEAD[9:], b"wa", b"r", pause=2.0))
         await used.send(request(3.0))
@@ -75,8 +79,8 @@ async def test_a_read_timeout_applies_to_each_read(autojump_clock: MockClock) ->
 
 
 async def test_a_timeout_of_one_connection_does_not_affect_another(autojump_clock: MockClock) -> None:
-    pipes, deadlines, start = [Pipe(), Pipe()], Deadlines(), trio.current_time()
-    slow, quick = (connection(pipe, deadlines) for pipe in pipes)
+    start = trio.current_time()
+    slow, quick = connection(Pipe()), connection(Pipe())
     ended: dict[str, float] = {}
 
     async def wait(name: str, waiting: Connection, seconds: float) -> None:
@@ -91,69 +95,109 @@ async def test_a_timeout_of_one_connection_does_not_affect_another(autojump_cloc
     assert ended == {"slow": 5, "quick": 3}
 
 
-async def test_a_cancelled_request_leaves_no_deadline_behind(autojump_clock: MockClock) -> None:
-    pipe, deadlines = Pipe(), Deadlines()
-    used = connection(pipe, deadlines)
-    with trio.move_on_after(1):
-        await used.send(request(3.0))
-    await trio.sleep(9)
-    await pipe.ends[0].send_all(b"open")  # fails if a deadline has closed the stream
-
-
 async def test_without_a_read_timeout_a_request_waits(autojump_clock: MockClock) -> None:
     pipe, start = Pipe(), trio.current_time()
-    used = connection(pipe, Deadlines())
+    used = connection(pipe)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lambda: pipe.drip(HEAD, pause=10_000.0))
         await used.send(request(None))
     assert trio.current_time() == start + 10_000
 
 
-async def served(pipe: Pipe, deadlines: Deadlines) -> Connection:
-    """A connection after one request and its response."""
-    used = connection(pipe, deadlines)
-    await pipe.ends[1].send_all(HEAD + b"warm")
-    await used.send(request(5.0))
-    assert await used.read(5.0) == b"warm"
-    assert used.is_reusable()
-    return used
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan])
+async def test_a_read_timeout_that_is_not_positive_expires_immediately(
+    seconds: float, autojump_clock: MockClock
+) -> None:
+    start = trio.current_time()
+    with pytest.raises(httpx.ReadTimeout):
+        await connection(Pipe()).send(request(seconds))
+    assert trio.current_time() == start
+
+
+# Idle connections in a pool
+
+
+class Pool(ConnectionPool):
+    """Its connections are pipes."""
+
+    def __init__(self, keepalive_expiry: float = 5.0) -> None:
+        super().__init__(None, 100, keepalive_expiry, None, only_public=False)
+        self.pipes: list[Pipe] = []
+        self._dialler = self._pipe  # type: ignore[assignment]
+
+    def _pipe(self, origin: Origin, _: object) -> Any:
+        self.pipes.append(Pipe(origin))
+        return self.pipes[-1]
+
+    async def use(self, origin: Origin = HERE) -> Connection:
+        """A connection to release, after one request and its response."""
+        used = await self.acquire(origin, None, None)
+        pipe: Any = used._dialler
+        await pipe.ends[1].send_all(HEAD + b"warm")
+        await used.send(request(None))
+        assert await used.read(None) == b"warm"
+        return used
 
 
 async def test_an_idle_connection_is_closed_when_it_expires(autojump_clock: MockClock) -> None:
-    pipe, deadlines, start = Pipe(), Deadlines(), trio.current_time()
-    used = await served(pipe, deadlines)
-    used.begin_idle()
+    pool, start = Pool(), trio.current_time()
+    pool.release(await pool.use())
+    await trio.sleep(1)
+    pool.release(await pool.use(Origin(b"http", b"there", 80)))
     await trio.sleep(9)
-    assert pipe.closed_at == start + 5
-    assert not used.end_idle()
+    assert [pipe.closed_at for pipe in pool.pipes] == [start + 5, start + 6]
+    pool.release(await pool.use())
+    assert (len(pool.pipes), pool.pipes[-1].is_open) == (3, True)
 
 
-async def test_a_reused_connection_does_not_expire(autojump_clock: MockClock) -> None:
-    pipe, deadlines = Pipe(), Deadlines()
-    used = await served(pipe, deadlines)
-    used.begin_idle()
+async def test_a_reused_connection_expires_after_its_last_use(autojump_clock: MockClock) -> None:
+    pool, start = Pool(), trio.current_time()
+    pool.release(await pool.use())
     await trio.sleep(4)
-    assert used.end_idle()
+    used = await pool.use()
     await trio.sleep(9)
-    assert pipe.is_open
+    assert pool.pipes[0].is_open
+    pool.release(used)
+    await trio.sleep(9)
+    assert [pipe.closed_at for pipe in pool.pipes] == [start + 18]
 
 
-async def test_a_connection_without_an_expiry_stays_open(autojump_clock: MockClock) -> None:
-    pipe, deadlines = Pipe(), Deadlines()
-    used = Connection(pipe, math.inf, deadlines)  # type: ignore[arg-type]
-    await pipe.ends[1].send_all(HEAD + b"warm")
-    await used.send(request(None))
+async def test_a_connection_without_an_expiry_stays_open_and_needs_no_task(autojump_clock: MockClock) -> None:
+    pool = Pool(math.inf)
     before = trio.lowlevel.current_statistics().tasks_living
-    used.begin_idle()
+    pool.release(await pool.use())
     await trio.sleep(10_000)
-    assert used.end_idle()
+    assert pool.pipes[0].is_open
     assert trio.lowlevel.current_statistics().tasks_living == before
 
 
-async def test_closing_an_idle_connection_clears_its_deadline(autojump_clock: MockClock) -> None:
-    pipe, deadlines, start = Pipe(), Deadlines(), trio.current_time()
-    used = await served(pipe, deadlines)
-    used.begin_idle()
-    used.close_idle()
-    await trio.sleep(9)
-    assert pipe.closed_at == start
+async def test_without_idle_time_a_connection_is_closed_after_its_response(autojump_clock: MockClock) -> None:
+    pool, start = Pool(0.0), trio.current_time()
+    pool.release(await pool.use())
+    assert pool.pipes[0].closed_at == start
+
+
+@pytest.mark.parametrize("how", ["close", "expiry"])
+async def test_the_task_ends_when_no_connection_is_idle(how: str, autojump_clock: MockClock) -> None:
+    pool, before = Pool(), trio.lowlevel.current_statistics().tasks_living
+    pool.release(await pool.use())
+    await trio.testing.wait_all_tasks_blocked()
+    assert trio.lowlevel.current_statistics().tasks_living == before + 1
+    if how == "close":
+        pool.close()
+        await trio.testing.wait_all_tasks_blocked()
+    else:
+        await trio.sleep(5)
+    assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+def test_the_end_of_a_run_closes_the_idle_connections() -> None:
+    pool = Pool()
+
+    async def run() -> None:
+        pool.release(await pool.use())
+
+    for number in (1, 2):
+        trio.run(run)
+        assert len(pool.pipes) == number
+        assert not any(pipe.is_open for pipe in pool.pipes)
