@@ -17,8 +17,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _url                 PlainURL: parsed by httpx only when it must be
 #     _transport           StackTransport: sends one request on a connection of the pool; BoundedTransport
 #     _response            BoundedResponse: an httpx.Response that decodes its body in bounded steps
-#     _exchange            Exchanger and Exchange: one request, one response, below httpx's objects
-#     _pool                ConnectionPool: busy and idle connections, and their limits
+#     _pool                ConnectionPool: sends a request on a busy or idle connection, within the limits
 #     _connection          Connection: one request at a time, sent and answered
 #     _response_parser     ResponseParser: bytes in, a response out
 #     _request             RequestWriter: one request, checked and written

@@ -16,7 +16,8 @@ import trio
 
 from ._connection import Connection
 from ._dial import Dialler
-from ._origin import Origin
+from ._origin import Origin, SslContext
+from ._request import RequestWriter
 
 __all__ = ["ConnectionPool", "IdleStacks"]
 
@@ -86,9 +87,12 @@ class IdleStacks:
 
 
 class ConnectionPool:
-    """Hands out connections, one request at a time each.
+    """Sends requests on connections, one at a time on each. Everything below httpx's objects starts here.
+
+    It has no redirects, cookies, authentication or URLs. Its errors are httpx's, without their request.
 
     Args:
+        ssl_context: For origins with TLS.
         max_connections, max_idle, keepalive_expiry, uds, only_public: As for `StackTransport`.
 
     Attributes:
@@ -100,6 +104,7 @@ class ConnectionPool:
 
     def __init__(
         self,
+        ssl_context: SslContext,
         max_connections: int | None,
         max_idle: int,
         keepalive_expiry: float,
@@ -113,6 +118,7 @@ class ConnectionPool:
             raise ValueError(
                 "uds and only_public do not fit together: leave out one, since a Unix socket has no address"
             )
+        self._ssl_context = ssl_context
         self._max_connections = math.inf if max_connections is None else max_connections
         self._max_idle = max_idle
         self._keepalive_expiry = keepalive_expiry
@@ -123,30 +129,32 @@ class ConnectionPool:
         self._busy: set[Connection] = set()
         self._expiring: trio.CancelScope | None = None  # of the task that closes idle connections
 
-    async def acquire(self, origin: Origin, ssl_context: ssl.SSLContext | None, seconds: float | None) -> Connection:
-        """Return an idle connection to the origin, or a new one. The caller gives it to `release`.
+    async def send(self, origin: Origin, writer: RequestWriter) -> Connection:
+        """Send a request, and return its connection when the head of the response has arrived.
 
-        Args:
-            origin: What to connect to.
-            ssl_context: For TLS, or None.
-            seconds: Upper limit of the wait for a free connection; None for no limit.
+        The caller reads the response from the connection, and releases it.
+
+        **Cancellation** closes the connection.
 
         Raises:
-            httpx.PoolTimeout: No connection became free in time.
+            httpx.RequestError: The server was unreachable, too slow or broke off, or its response is not valid; or no
+                connection became free in time.
             RuntimeError: The pool is closed.
         """
-        if self._slots is not None:
-            await _acquire_slot(self._slots, seconds)
-        if self.is_closed:
-            self._release_slot()
-            raise RuntimeError("the transport is closed: make a new client, or leave its block later")
-        return self._reuse(origin) or self._connect(origin, ssl_context)
-
-    def replace(self, connection: Connection, ssl_context: ssl.SSLContext | None) -> Connection:
-        """Close a busy connection and return a new one to its origin, in the same slot."""
-        self._busy.discard(connection)
-        connection.close()
-        return self._new(connection.origin, ssl_context)
+        ssl_context = self._ssl_context.get() if origin.is_secure else None
+        connection = await self._acquire(origin, ssl_context, writer.timeouts.get("pool"))
+        try:
+            try:
+                await connection.send(writer)
+            except (httpx.ReadError, httpx.RemoteProtocolError):
+                if self.is_closed or not (connection.has_died_idle and writer.is_repeatable):
+                    raise
+                connection = self._replace(connection, ssl_context)
+                await connection.send(writer)
+        except BaseException:
+            self.release(connection)
+            raise
+        return connection
 
     def release(self, connection: Connection) -> None:
         """Take back a busy connection: store it as idle if it can be reused, close it otherwise."""
@@ -163,12 +171,27 @@ class ConnectionPool:
         self._trim()
 
     def close(self) -> None:
-        """Close every connection, idle or busy."""
+        """Close every connection, idle or busy. Requests in flight fail."""
         self.is_closed = True
         if self._expiring is not None:
             self._expiring.cancel()
         for connection in [*self._idle.drain(), *self._busy]:
             connection.close()
+
+    async def _acquire(self, origin: Origin, ssl_context: ssl.SSLContext | None, seconds: float | None) -> Connection:
+        """Return an idle connection to the origin, or a new one."""
+        if self._slots is not None:
+            await _acquire_slot(self._slots, seconds)
+        if self.is_closed:
+            self._release_slot()
+            raise RuntimeError("the transport is closed: make a new client, or leave its block later")
+        return self._reuse(origin) or self._connect(origin, ssl_context)
+
+    def _replace(self, connection: Connection, ssl_context: ssl.SSLContext | None) -> Connection:
+        """Close a busy connection and return a new one to its origin, in the same slot."""
+        self._busy.discard(connection)
+        connection.close()
+        return self._new(connection.origin, ssl_context)
 
     def _reuse(self, origin: Origin) -> Connection | None:
         while (connection := self._idle.pop(origin)) is not None:

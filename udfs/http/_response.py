@@ -13,8 +13,9 @@ import httpx
 import trio
 
 from ._charset import charset_of
+from ._connection import Connection
 from ._decoding import STEP_BYTES, BodyTooLargeError, Decoder, body_too_large, decoder_for, received_limit
-from ._exchange import Exchange
+from ._pool import ConnectionPool
 from ._response_parser import ResponseHead
 
 __all__ = ["BoundedResponse", "ResponseBody"]
@@ -27,12 +28,16 @@ class ResponseBody(httpx.AsyncByteStream):
 
     Args:
         request: The request that is answered, of httpx or httpx2.
-        exchange: Receives the body. It is released at `close`, or after an error.
+        connection: Receives the body. After an error or a cancellation it can only be released.
+        pool: The connection is released to it at `close`, or after an error.
     """
 
-    def __init__(self, request: Any, exchange: Exchange) -> None:
+    def __init__(self, request: Any, connection: Connection, pool: ConnectionPool) -> None:
         self._request = request
-        self._exchange = exchange
+        self._seconds: float | None = request.extensions.get("timeout", {}).get("read")
+        self._connection = connection
+        self._pool = pool
+        self._is_released = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -44,9 +49,16 @@ class ResponseBody(httpx.AsyncByteStream):
         return part
 
     async def read(self) -> bytes:
-        """Return the next part, `b""` at the end. After an error the connection is closed."""
+        """Return the next part, `b""` at the end. After an error the connection is closed.
+
+        Raises:
+            httpx.StreamClosed: The connection is released.
+            httpx.RequestError: The server was too slow or broke off, or its response is not valid.
+        """
+        if self._is_released:
+            raise httpx.StreamClosed
         try:
-            return await self._exchange.read()
+            return await self._connection.read(self._seconds)
         except httpx.RequestError as error:
             error.request = self._request
             self.close()
@@ -58,11 +70,13 @@ class ResponseBody(httpx.AsyncByteStream):
     @property
     def is_complete(self) -> bool:
         """Whether all of it has arrived."""
-        return self._exchange.is_complete
+        return self._connection.parser.is_complete
 
     def close(self) -> None:
-        """Release the connection. Idempotent."""
-        self._exchange.release()
+        """Release the connection. It is closed if the response has not arrived completely. Idempotent."""
+        if not self._is_released:
+            self._is_released = True
+            self._pool.release(self._connection)
 
     async def aclose(self) -> None:
         """`close`, by the name that httpx calls."""

@@ -10,7 +10,6 @@ from typing import Any, Final, Self
 
 import httpx
 
-from ._exchange import Exchanger
 from ._origin import Certificate, SslContext, Verify, origin_of_url
 from ._pool import ConnectionPool
 from ._request import RequestWriter
@@ -66,8 +65,10 @@ class StackTransport(httpx.AsyncBaseTransport):
         only_public: bool = False,
     ) -> None:
         path = None if uds is None else os.fspath(uds)
-        pool = ConnectionPool(max_connections, max_idle, keepalive_expiry, path, only_public=only_public)
-        self.exchanger: Final = Exchanger(SslContext(verify, cert, trust_env=trust_env), pool)
+        ssl_context = SslContext(verify, cert, trust_env=trust_env)
+        self.pool: Final = ConnectionPool(
+            ssl_context, max_connections, max_idle, keepalive_expiry, path, only_public=only_public
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> BoundedResponse:
         """Send a request and return its response, with the body still unread.
@@ -84,15 +85,15 @@ class StackTransport(httpx.AsyncBaseTransport):
         """
         try:
             origin = origin_of_url(request.url, request.extensions.get("sni_hostname") or None)
-            exchange = await self.exchanger.begin(origin, RequestWriter.of(request))
+            connection = await self.pool.send(origin, RequestWriter.of(request))
         except httpx.RequestError as error:
             error.request = request
             raise
-        return BoundedResponse.received(exchange.head, ResponseBody(request, exchange))
+        return BoundedResponse.received(connection.parser.head, ResponseBody(request, connection, self.pool))
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""
-        self.exchanger.close()
+        self.pool.close()
 
 
 class Wrapping:

@@ -85,7 +85,7 @@ class StackTransport(httpx2.AsyncBaseTransport):
 
     @_with_parameters_of(_HttpxTransport.__init__)
     def __init__(self, **options: Any) -> None:
-        self._exchanger = _HttpxTransport(**options).exchanger
+        self._pool = _HttpxTransport(**options).pool
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return its response, with the body still unread.
@@ -96,20 +96,20 @@ class StackTransport(httpx2.AsyncBaseTransport):
         """
         try:
             origin = origin_of_url(request.url, request.extensions.get("sni_hostname") or None)
-            exchange = await self._exchanger.begin(origin, RequestWriter.of(request, httpx2.ByteStream))
+            connection = await self._pool.send(origin, RequestWriter.of(request, httpx2.ByteStream))
         except httpx.RequestError as error:
             raise _translated(error, request) from error
-        head = exchange.head
+        head = connection.parser.head
         return httpx2.Response(
             head.status,
             headers=[(name, value) for name, _, value in head.fields],
-            stream=_ResponseBody(request, exchange),
+            stream=_ResponseBody(request, connection, self._pool),
             extensions={"http_version": head.version, "reason_phrase": head.reason},
         )
 
     async def aclose(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""
-        self._exchanger.close()
+        self._pool.close()
 
 
 class _ResponseBody(ResponseBody, httpx2.AsyncByteStream):

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from udfs.http._connection import Connection
-from udfs.http._origin import Origin
+from udfs.http._origin import Origin, SslContext
 from udfs.http._pool import ConnectionPool
 from udfs.http._request import RequestWriter
 
@@ -121,7 +121,8 @@ class Pool(ConnectionPool):
     """Its connections are pipes."""
 
     def __init__(self, keepalive_expiry: float = 5.0) -> None:
-        super().__init__(None, 100, keepalive_expiry, None, only_public=False)
+        ssl_context = SslContext(verify=False, cert=None, trust_env=False)
+        super().__init__(ssl_context, None, 100, keepalive_expiry, None, only_public=False)
         self.pipes: list[Pipe] = []
         self._dialler = self._pipe  # type: ignore[assignment]
 
@@ -131,7 +132,7 @@ class Pool(ConnectionPool):
 
     async def use(self, origin: Origin = HERE) -> Connection:
         """A connection to release, after one request and its response."""
-        used = await self.acquire(origin, None, None)
+        used = await self._acquire(origin, None, None)
         pipe: Any = used._dialler
         await pipe.ends[1].send_all(HEAD + b"warm")
         await used.send(request(None))
