@@ -6,20 +6,15 @@ operators, and it gives them tasks in turn. So the time between two tasks of one
 
 from __future__ import annotations
 
-import importlib
+import fcntl
 import json
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import TextIO
 
 __all__ = ["TaskPlaces"]
-
-fcntl: Any = None  # as on Windows, where the tasks of one process are all that is known
-with suppress(ImportError):
-    fcntl = importlib.import_module("fcntl")
 
 MOST_JOBS = 16  # whose places are kept
 
@@ -32,14 +27,11 @@ class TaskPlaces:
     Instants are those of a monotonic clock that all processes of the machine have.
 
     Args:
-        path: The file. None: the places are those of this process.
+        path: The file. If it cannot be used, each task has a new place. None, as outside an executor: the same.
     """
 
-    _own: ClassVar[Places] = {}
-    _lock: ClassVar = threading.Lock()  # for the tasks of this process
-
     def __init__(self, path: Path | None) -> None:
-        self._path = path if fcntl is not None else None
+        self._path = path
 
     @classmethod
     def of_executor(cls) -> TaskPlaces:
@@ -64,21 +56,20 @@ class TaskPlaces:
 
     @contextmanager
     def _opened(self) -> Iterator[Places]:
-        """The places, which may be changed. If the file cannot be used, they are those of this process."""
+        """The places, which may be changed."""
         try:
             file = None if self._path is None else self._path.open("a+")
         except OSError:
             file = None
         if file is None:
-            with self._lock:
-                yield self._own
-                _forget_old(self._own)
+            yield {}
             return
         with file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
+            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed; another thread of this process waits, too
             places = _read(file)
             yield places
-            _forget_old(places)
+            for job in list(places)[:-MOST_JOBS]:
+                del places[job]
             file.seek(0)
             file.truncate()
             json.dump(places, file)
@@ -92,8 +83,3 @@ def _read(file: TextIO) -> Places:
     except ValueError:
         return {}
     return places
-
-
-def _forget_old(places: Places) -> None:
-    for job in list(places)[:-MOST_JOBS]:
-        del places[job]

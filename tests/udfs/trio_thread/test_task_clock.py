@@ -6,7 +6,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import trio
@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from trio_asyncio_io import AsyncWaitOperator, Totals
 from udfs._plan.metrics import verdict_of
 from udfs._spark_thread.bridge import TaskOperator
-from udfs._trio_thread import task_clock
+from udfs._trio_thread import task_clock, task_places
 from udfs._trio_thread.task_clock import TaskClock
 from udfs._trio_thread.task_places import TaskPlaces
 
@@ -39,13 +39,13 @@ async def test_without_a_tail_its_search_ends_with_the_task() -> None:
 
 
 @pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
     """The time of the monotonic clock. The wall clock is set back by an hour with each reading."""
     instants = [100.0]
     wall = count(1e9, -3600.0)
     monkeypatch.setattr(task_clock.time, "monotonic", lambda: instants[0])
     monkeypatch.setattr(task_clock.time, "time", lambda: next(wall))
-    monkeypatch.setattr(TaskPlaces, "_own", {})
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},other")
     return instants
 
 
@@ -83,15 +83,19 @@ def test_a_task_that_began_before_another_one_ended_has_a_place_of_its_own(tmp_p
     assert places.take("7", 6.0) == 1.0
 
 
-def test_a_file_of_places_that_is_damaged_or_gone_fails_no_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TaskPlaces, "_own", {})
+def test_a_file_of_places_that_is_damaged_begins_anew(tmp_path: Path) -> None:
     (tmp_path / "places").write_text('{"7": [1.')
-    for places in (TaskPlaces(tmp_path / "places"), TaskPlaces(tmp_path / "gone" / "places"), TaskPlaces(None)):
-        assert places.take("7", 2.0) is None
-        places.leave("7", 3.0)
-        assert places.take("7", 4.0) == 1.0
+    places = TaskPlaces(tmp_path / "places")
+    assert places.take("7", 2.0) is None
+    places.leave("7", 3.0)
+    assert places.take("7", 4.0) == 1.0
+
+
+@pytest.mark.parametrize("folder", [None, "gone"])
+def test_without_a_file_each_place_is_new(folder: str | None, tmp_path: Path) -> None:
+    places = TaskPlaces(None if folder is None else tmp_path / folder / "places")
+    places.leave("7", 3.0)
+    assert places.take("7", 4.0) is None
 
 
 def test_only_the_places_of_the_latest_jobs_are_kept(tmp_path: Path) -> None:
@@ -101,21 +105,22 @@ def test_only_the_places_of_the_latest_jobs_are_kept(tmp_path: Path) -> None:
     assert [places.take(str(job), 2.0) for job in (19, 4, 3, 0)] == [1.0, 1.0, None, None]
 
 
-def test_two_tasks_of_a_process_that_begin_at_once_take_different_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    second = ThreadPoolExecutor(1)
-
-    class Free(list[float]):
-        """Starts another task while the first one takes a place."""
-
-        def remove(self, since: float) -> None:
-            if len(taken) == 0:
-                taken.append(second.submit(places.take, "7", 3.0))
-                wait(taken, 0.05)
-            super().remove(since)
-
+def test_two_tasks_of_a_process_that_begin_at_once_take_different_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, second = TaskPlaces(tmp_path / "places"), ThreadPoolExecutor(1)
+    places.leave("7", 1.0)
     taken: list[Future[float | None]] = []
-    monkeypatch.setattr(TaskPlaces, "_own", {"7": Free([1.0])})
-    places = TaskPlaces(None)
+    read = task_places._read
+
+    def start_another(file: TextIO) -> dict[str, list[float]]:
+        found = read(file)
+        if not taken:
+            taken.append(second.submit(places.take, "7", 3.0))
+            wait(taken, 0.05)
+        return found
+
+    monkeypatch.setattr(task_places, "_read", start_another)
     with second:
         assert places.take("7", 3.0) == 2.0
         assert taken[0].result() is None
