@@ -188,7 +188,7 @@ async def test_the_task_ends_when_no_connection_is_idle(how: str, autojump_clock
         pool.close()
         await trio.testing.wait_all_tasks_blocked()
     else:
-        await trio.sleep(5)
+        await trio.sleep(6)
     assert trio.lowlevel.current_statistics().tasks_living == before
 
 
