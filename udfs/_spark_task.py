@@ -1,4 +1,4 @@
-"""Spark task: what Spark tells about the task of the present thread. No other module asks for it.
+"""Spark task: the task that runs in the present thread. No other module uses Spark's `TaskContext`.
 
 Spark 3.5 to 4.3 run one task after another in a worker process. A later Spark may run several at once, each in a thread
 of its own, so a task is looked up only in its thread, and whatever the tasks of a process share is safe for that.

@@ -47,7 +47,7 @@ def progress(
 
     Args:
         session: The session; None: the active one.
-        description: Text before the numbers. Spark's UI shows it beside the jobs and stages that this thread starts in
+        description: Text before the counts. Spark's UI shows it beside the jobs and stages that this thread starts in
             the block, unless the thread has a job description already. A remote session has none.
         console: A rich console; None: one on standard error. If Spark's own progress bar is on the same terminal,
             disable it: `spark.ui.showConsoleProgress` = false.
@@ -64,17 +64,17 @@ def progress(
     watch = watch_on(session)
     display = display_on(console)
     started = time.monotonic()
-    numbers = TaskCounts()
+    counts = TaskCounts()
     ended = threading.Event()
     prefix = f"{description}: " if description else ""
 
     def show() -> None:
-        nonlocal numbers
+        nonlocal counts
         while not ended.wait(display.interval):
-            numbers = watch.counts()
-            line = "  ".join([*numbers.tasks(), clock(time.monotonic() - started), *numbers.streams])
-            display.show(prefix + line, numbers.done, numbers.total or None)
-        numbers = watch.counts()
+            counts = watch.counts()
+            line = "  ".join([*counts.tasks(), clock(time.monotonic() - started), *counts.streams])
+            display.show(prefix + line, counts.done, counts.total or None)
+        counts = watch.counts()
 
     thread = threading.Thread(target=show, name="udfs-progress", daemon=True)
     thread.start()
@@ -85,5 +85,5 @@ def progress(
         ended.set()
         thread.join(CLOSE_SECONDS)
         watch.close()
-        line = f"{', '.join(numbers.tasks())} in {duration(time.monotonic() - started)}"
-        display.close(prefix + "; ".join([line, *numbers.streams]))
+        line = f"{', '.join(counts.tasks())} in {duration(time.monotonic() - started)}"
+        display.close(prefix + "; ".join([line, *counts.streams]))

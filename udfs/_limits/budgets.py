@@ -63,11 +63,11 @@ class BudgetRequest:
         name: The name of the budget.
         amount: The budget.
         holder: Identifies the process.
-        number: Of the process's requests, ascending.
+        number: The number of the request; each request of a process has a higher one.
         spent: What its calls that have ended cost.
         floor: The lease that it keeps in any case, at least what is spent and reserved.
         need: The smallest lease with which the waiting call can start.
-        want: The lease that it would like to have.
+        want: The lease to grant if enough is left.
     """
 
     answer: ClassVar = BudgetGrant
@@ -156,7 +156,7 @@ class BudgetLease(Lease):
 
     @property
     def _slack(self) -> float:
-        """The rounding errors that a call may use: half of those of the source, which leases no more."""
+        """The rounding error that a call may use: half of the source's, which leases no more than that."""
         return ROUNDING * self._amount / 2
 
     @property
@@ -183,7 +183,7 @@ class BudgetLease(Lease):
         """The request to send now, if any. `granted` or `failed` must follow.
 
         Args:
-            weight: Of a call that is checked now, if there is one.
+            weight: The weight of the call that is checked now; 0 without one.
         """
         if self.is_requested or now < self._next_request:
             return None

@@ -230,7 +230,7 @@ class LeasedLimit:
 
     @property
     def source(self) -> str:
-        """The source for people, without a password."""
+        """The source as messages name it, without a password."""
         if self.driver is not None:
             return f"the driver at {self.driver.host}:{self.driver.port}"
         return f"the Redis at {without_user(self.limit.by)}"

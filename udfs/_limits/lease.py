@@ -105,7 +105,7 @@ class Lease:
         """A call has ended and has cost this much."""
 
     def spent_by_all(self) -> float:
-        """The spent and leased sum, as far as this process knows it, for people. 0.0 for a rate, which refills."""
+        """What all processes have spent and leased, as far as this one knows, for messages. 0.0 for a rate."""
         return 0.0
 
     @property

@@ -275,6 +275,6 @@ def _request(values: dict[str, Any]) -> Request | BudgetRequest:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. Not with Trio, because the caller's thread may be one of its own, too."""
+    """A socket that listens. Not with Trio, because the caller's thread may run Trio already."""
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     return socket.create_server(address[:2], family=family)

@@ -81,7 +81,7 @@ class RedisSource:
     """A Redis, with the methods of `DriverSource`. redis-py sends the requests, in a thread of Trio's pool.
 
     Args:
-        url: Of the server, as `redis.Redis.from_url` takes it.
+        url: The URL of the server, as `redis.Redis.from_url` takes it.
 
     Raises:
         ValueError: The URL cannot be read. The error does not show it.

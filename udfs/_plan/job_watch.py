@@ -63,7 +63,7 @@ class ClassicWatch:
         self._last = TaskCounts()
 
     def counts(self) -> TaskCounts:
-        """The current numbers, or the last ones if Spark does not respond."""
+        """The current counts, or the last ones if Spark does not respond."""
         with suppress(Exception):  # the session was stopped or the JVM has ended, which the user's own calls report
             self._last = self._now()
         return self._last
@@ -84,30 +84,30 @@ class ClassicWatch:
         for job in jobs - self._ended_jobs:
             info = self._tracker.getJobInfo(job)
             if info is None or info.status == "RUNNING":
-                running += self._numbers_of(info)
+                running += self._counts_of(info)
             else:
-                self._ended += self._numbers_of(info, has_ended=True)
+                self._ended += self._counts_of(info, has_ended=True)
                 self._ended_jobs.add(job)
         return replace(self._ended + running, streams=self._streams.lines())
 
-    def _numbers_of(self, info: Any, *, has_ended: bool = False) -> TaskCounts:
+    def _counts_of(self, info: Any, *, has_ended: bool = False) -> TaskCounts:
         """The counts of a job, without stages that Spark skips, because their output exists already.
 
         Spark does not report which ones it skips. A stage reads the output of earlier ones, so one that has not begun
         when a later one has will not run.
         """
-        numbers, may_begin = TaskCounts(), not has_ended
+        counts, may_begin = TaskCounts(), not has_ended
         for number in [] if info is None else sorted(info.stageIds, reverse=True):
             stage = self._tracker.getStageInfo(number)
             if stage is None:
                 continue
             has_begun = stage.numActiveTasks + stage.numCompletedTasks + stage.numFailedTasks > 0
             if has_begun or may_begin:
-                numbers += TaskCounts(
+                counts += TaskCounts(
                     stage.numCompletedTasks, stage.numTasks, stage.numActiveTasks, stage.numFailedTasks
                 )
             may_begin = may_begin and not has_begun
-        return numbers
+        return counts
 
 
 class RemoteWatch:
@@ -123,7 +123,7 @@ class RemoteWatch:
         session.registerProgressHandler(self._on_progress)
 
     def counts(self) -> TaskCounts:
-        """The current numbers, or the last ones if Spark does not respond."""
+        """The current counts, or the last ones if Spark does not respond."""
         streams: tuple[str, ...] = ()
         with suppress(Exception):  # as in a classic session
             streams = self._streams.lines()

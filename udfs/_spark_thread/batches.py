@@ -25,7 +25,7 @@ __all__ = [
 # A batch that is smaller than this is not copied to free a part of it.
 _SMALL_BYTES: Final = 16 * 1024
 
-# So much data fits into one array, whose limit is 2 GiB. For more, the size of each row is added up.
+# This much data always fits into one array, whose limit is 2 GiB. For more, the size of each row is added up.
 SAFE_BYTES: Final = 256 * 1024 * 1024
 
 # The limit of an Arrow array of strings is 2 GiB, and Spark's JVM loads each record batch as a whole.

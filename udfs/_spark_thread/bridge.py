@@ -325,7 +325,7 @@ class TaskOperator:
     def _left(self) -> int:
         """Rows without a result. While the rows that were not called exceed the slots, only those count.
 
-        The operator's totals take longer than a row, and the loop asks once per pass.
+        The operator's totals take longer than a row, and this runs once per pass of the loop.
         """
         without_call = self._accepted - self._calls.begun
         if without_call > self._settings.options.capacity:

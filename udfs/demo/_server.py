@@ -33,7 +33,7 @@ def running_process(module: str, *options: str) -> Iterator[str]:
 
     Args:
         module: Its module, whose `main` calls `serve`.
-        options: Of its command line.
+        options: The options of its command line.
 
     Returns:
         Its URL, without a trailing slash.

@@ -167,7 +167,7 @@ def jar_for(cookies: Any) -> Any:
 
 
 def docstring_from(source: Any) -> Callable[[F], F]:
-    """Make a decorator that completes a docstring of httpx2 with what follows the first line of that of httpx."""
+    """Make a decorator that adds to a docstring for httpx2 what follows the first line of the one for httpx."""
 
     def decorate(target: F) -> F:
         if source.__doc__ and target.__doc__:  # none under `python -OO`

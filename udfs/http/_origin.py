@@ -20,7 +20,7 @@ class Origin(NamedTuple):
     """The server, or the proxy, at the other end of a connection.
 
     Attributes:
-        scheme, host, port: Of the URL, with the scheme's default port.
+        scheme, host, port: Those in the URL; without a port in it, the scheme's default.
         server_name: The name to verify in TLS, if it is not the host.
     """
 
@@ -96,7 +96,7 @@ def loaded(verify: Verify) -> ssl.SSLContext | bool:
 
 
 class SslContext:
-    """Makes an `ssl.SSLContext` when it is needed, once: this takes about 100 ms. One of a path is made immediately.
+    """Makes an `ssl.SSLContext` at its first use, which takes about 100 ms. One from a path is made immediately.
 
     Args:
         verify, cert, trust_env: As for `StackTransport`.

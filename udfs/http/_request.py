@@ -37,7 +37,7 @@ class RequestWriter:
     """Writes one request, head and body.
 
     Args:
-        method: Of the request.
+        method: Such as "GET".
         start: The head, and the body if it is in memory.
         timeouts: Seconds for each step, by httpx's names of the steps.
         closes_connection: Whether the request asks the server to close the connection after it.

@@ -51,7 +51,7 @@ def http_request(
         * **Nulls**: a null URL or method gives a null struct. Null headers and a null body are left out, and so is a
           header whose value is null.
         * **Runs where**: in each task's Python worker. Columns with equal options share one client there, with its
-          connections, its cache and its gates, which keep what they have learnt. Rows do not share cookies.
+          connections, its cache and its gates, whose state lasts from one task to the next. Rows do not share cookies.
 
     Args:
         method: A method such as "POST", or a column of strings.

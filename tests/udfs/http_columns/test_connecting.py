@@ -91,7 +91,7 @@ async def test_hosts_without_a_proxy_are_reached_directly(monkeypatch: pytest.Mo
             assert (await get(server.url, trust_env=True))[0]["body"] == "direct"
 
 
-async def test_a_refused_host_is_not_asked_from_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refused_host_is_not_requested_from_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     async with proxying() as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         [row] = await get("http://inside.example/", trust_env=True, allowed_hosts=["example.org"])

@@ -1,4 +1,4 @@
-"""Gates per host: what they hear of each attempt, and that a host that is down holds back no other one."""
+"""Gates per host: which outcomes they receive, and that a host that is down holds back no other one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from udfs.http_columns._options import HttpOptions
 from udfs.http_columns._outcome import HttpResponse, RetryableConnectionError, RetryableError
 from udfs.http_columns._requests import HttpRequest
 
-HEARD: list[tuple[str, float | None]] = []  # by all copies of a `Spy`
+RECEIVED: list[tuple[str, float | None]] = []  # by all copies of a `Spy`
 RELEASED = threading.Event()
 
 
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
-    HEARD.clear()
+    RECEIVED.clear()
     RELEASED.clear()
 
 
@@ -37,7 +37,7 @@ class Spy(Gate):
         return 0.0
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        HEARD.append((outcome.kind, outcome.retry_after))
+        RECEIVED.append((outcome.kind, outcome.retry_after))
 
 
 class ClosedByTrouble(Gate):
@@ -71,34 +71,34 @@ class ClosedByTrouble(Gate):
     ids=str,
 )
 @pytest.mark.parametrize("retry_statuses", [(), (429, 500, 503)], ids=["none is retried", "some are"])
-async def test_the_gates_hear_of_the_last_attempt(
+async def test_the_gates_receive_the_outcome_of_the_last_attempt(
     response: Any, outcome: tuple[str, float | None], retry_statuses: tuple[int, ...]
 ) -> None:
     async with responding(response) as server:
         [result] = await get(server.url, per_host=Spy(), retries=0, retry_statuses=retry_statuses)
-    assert [outcome] == HEARD
+    assert [outcome] == RECEIVED
     assert result["status"] == (response[0] if isinstance(response, tuple) else response)
 
 
-async def test_the_gates_hear_of_every_attempt() -> None:
+async def test_the_gates_receive_the_outcome_of_each_attempt() -> None:
     async with responding(None, 503, (429, {"retry-after": "0"}), 200) as server:
         [result] = await get(server.url, per_host=Spy())
     assert result["status"] == 200
-    assert HEARD == [("overload", None), ("overload", None), ("throttled", 0.0), ("ok", None)]
+    assert RECEIVED == [("overload", None), ("overload", None), ("throttled", 0.0), ("ok", None)]
 
 
-async def test_the_gates_hear_of_a_post_that_is_not_retried() -> None:
+async def test_the_gates_receive_the_outcome_of_a_post_that_is_not_retried() -> None:
     async with responding(None) as server:
         result = await request("POST", server.url, per_host=Spy())
     assert result["error"]["type"] == "RemoteProtocolError"
-    assert HEARD == [("overload", None)]
+    assert RECEIVED == [("overload", None)]
 
 
-async def test_the_gates_hear_of_a_connection_that_is_refused() -> None:
+async def test_the_gates_receive_a_refused_connection() -> None:
     with refusing() as port:
         [result] = await get(f"http://127.0.0.1:{port}/", per_host=Spy(), retries=1)
     assert result["error"]["type"] == "ConnectError"
-    assert HEARD == [("overload", None)] * 2
+    assert RECEIVED == [("overload", None)] * 2
 
 
 async def test_a_timeout_is_an_overload() -> None:
@@ -108,13 +108,13 @@ async def test_a_timeout_is_an_overload() -> None:
     async with serving(never) as server:
         [result] = await get(server.url, per_host=Spy(), timeout=0.2)
     assert result["error"]["type"] == "ElementTimeoutError"
-    assert HEARD == [("overload", None)]
+    assert RECEIVED == [("overload", None)]
 
 
 async def test_a_url_that_is_not_valid_passes_no_gate() -> None:
     results = await get("http://", "no url", None, per_host=Spy())
     assert [each and each["error"]["type"] for each in results] == ["UnsupportedProtocol", "UnsupportedProtocol", None]
-    assert HEARD == []
+    assert RECEIVED == []
 
 
 @pytest.mark.parametrize("trouble", [429, 500, None], ids=["429", "500", "broken"])
@@ -144,7 +144,7 @@ async def test_a_host_in_trouble_holds_back_no_other_one(trouble: int | None) ->
     assert order == ["bad", "good", "good", "good", "bad", "bad", "bad"]
 
 
-async def test_what_was_learnt_of_a_host_lasts_for_the_next_task() -> None:
+async def test_the_state_of_a_hosts_gates_lasts_for_the_next_task() -> None:
     async with responding(500, 500) as server:
         task = work("http_get", per_host=CircuitBreaker("fail", calls=2, open_for=600.0, max_open=600.0), retries=0)
         assert [each["status"] for each in await results_of(task, [server.url, server.url])] == [500, 500]
