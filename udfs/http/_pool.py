@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import ssl
-from collections import deque
+from collections.abc import Callable
 from functools import partial
-from itertools import takewhile
 
 import httpx
 import trio
@@ -25,8 +24,8 @@ __all__ = ["ConnectionPool", "IdleStacks"]
 class IdleStacks:
     """Idle connections, on a last-in-first-out stack per origin. It neither waits nor closes anything.
 
-    Each stack is in order of arrival, so the connection that has been idle longest over all origins is at the bottom
-    of its stack. Therefore the cost of every operation is independent of the number of connections.
+    Dictionaries stand for the stacks, because they keep the order of arrival and remove any entry at a cost that is
+    independent of their number.
 
     Attributes:
         expires: For each connection, the instant at which its idle time ends. All idle times are equal, so the order
@@ -34,8 +33,8 @@ class IdleStacks:
     """
 
     def __init__(self) -> None:
-        self._stacks: dict[Origin, deque[Connection]] = {}
-        self.expires: dict[Connection, float] = {}  # in order of arrival
+        self.expires: dict[Connection, float] = {}
+        self._stacks: dict[Origin, dict[Connection, None]] = {}
 
     def __len__(self) -> int:
         """The number of idle connections over all origins."""
@@ -43,47 +42,28 @@ class IdleStacks:
 
     def push(self, connection: Connection, expires: float = math.inf) -> None:
         """Put a connection on top of its origin's stack."""
-        self._stacks.setdefault(connection.origin, deque()).append(connection)
         self.expires[connection] = expires
+        self._stacks.setdefault(connection.origin, {})[connection] = None
 
     def pop(self, origin: Origin) -> Connection | None:
         """Remove and return the newest connection of an origin; None if it has none."""
-        stack = self._stacks.get(origin)
-        return None if stack is None else self._removed(stack.pop(), stack)
+        if origin not in self._stacks:
+            return None
+        connection = next(reversed(self._stacks[origin]))
+        self.remove(connection)
+        return connection
 
     def oldest(self) -> Connection | None:
-        """Return the connection that has been idle longest; None if no connection is idle."""
+        """Return the connection that has been idle longest over all origins; None if no connection is idle."""
         return next(iter(self.expires), None)
 
-    def pop_oldest(self) -> Connection:
-        """Remove and return the connection that has been idle longest.
-
-        Raises:
-            IndexError: No connection is idle.
-        """
-        connection = self.oldest()
-        if connection is None:
-            raise IndexError("no connection is idle")
-        stack = self._stacks[connection.origin]
-        return self._removed(stack.popleft(), stack)
-
-    def pop_expired(self, now: float) -> list[Connection]:
-        """Remove and return the connections whose idle time has ended, the one that has been idle longest first."""
-        expired = list(takewhile(lambda connection: self.expires[connection] <= now, self.expires))
-        return [self.pop_oldest() for _ in expired]
-
-    def drain(self) -> list[Connection]:
-        """Remove and return all connections, the one that has been idle longest first."""
-        connections = list(self.expires)
-        self.expires.clear()
-        self._stacks.clear()
-        return connections
-
-    def _removed(self, connection: Connection, stack: deque[Connection]) -> Connection:
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection, wherever it is."""
         del self.expires[connection]
+        stack = self._stacks[connection.origin]
+        del stack[connection]
         if not stack:
             del self._stacks[connection.origin]
-        return connection
 
 
 class ConnectionPool:
@@ -175,7 +155,8 @@ class ConnectionPool:
         self.is_closed = True
         if self._expiring is not None:
             self._expiring.cancel()
-        for connection in [*self._idle.drain(), *self._busy]:
+        self._close_idle()
+        for connection in list(self._busy):
             connection.close()
 
     async def _acquire(self, origin: Origin, ssl_context: ssl.SSLContext | None, seconds: float | None) -> Connection:
@@ -202,8 +183,7 @@ class ConnectionPool:
         return None
 
     def _connect(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
-        while (oldest := self._idle.oldest()) is not None and not oldest.is_silent():
-            self._idle.pop_oldest().close()
+        self._close_idle(lambda oldest: not oldest.is_silent())
         connection = self._new(origin, ssl_context)
         self._trim()
         return connection
@@ -219,11 +199,9 @@ class ConnectionPool:
             with scope:
                 while self._idle.expires:
                     await trio.sleep_until(next(iter(self._idle.expires.values())))
-                    for connection in self._idle.pop_expired(trio.current_time()):
-                        connection.close()
+                    self._close_idle(lambda oldest: self._idle.expires[oldest] <= trio.current_time())
         except trio.Cancelled:  # the run ends, and the next one has another clock
-            for connection in self._idle.drain():
-                connection.close()
+            self._close_idle()
             raise
         finally:
             self._expiring = None
@@ -234,10 +212,15 @@ class ConnectionPool:
 
     def _trim(self) -> None:
         """Close the connections that have been idle longest while a limit is exceeded."""
-        while idle := len(self._idle):
-            if idle <= self._max_idle and idle + len(self._busy) <= self._max_connections:
-                return
-            self._idle.pop_oldest().close()
+        self._close_idle(
+            lambda _: len(self._idle) > self._max_idle or len(self._idle) + len(self._busy) > self._max_connections
+        )
+
+    def _close_idle(self, is_surplus: Callable[[Connection], bool] = lambda _: True) -> None:
+        """Close idle connections, the one that has been idle longest first, until one is not surplus."""
+        while (oldest := self._idle.oldest()) is not None and is_surplus(oldest):
+            self._idle.remove(oldest)
+            oldest.close()
 
 
 async def _acquire_slot(slots: trio.Semaphore, seconds: float | None) -> None:

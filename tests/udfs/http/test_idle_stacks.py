@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
-
 from udfs.http._origin import Origin
 from udfs.http._pool import IdleStacks
 
@@ -41,9 +39,14 @@ def test_an_origin_gets_only_its_own_connections() -> None:
     assert len(idle) == 1
 
 
-def test_pop_oldest_returns_the_connection_idle_longest_over_all_origins() -> None:
+def test_oldest_is_the_connection_idle_longest_over_all_origins() -> None:
     idle = stacks(C, A, B)
-    assert [idle.pop_oldest(), idle.pop_oldest(), idle.pop_oldest()] == [C, A, B]
+    order = []
+    while (oldest := idle.oldest()) is not None:
+        order.append(oldest)
+        idle.remove(oldest)
+    assert order == [C, A, B]
+    assert idle.pop(HERE) is None
 
 
 def test_a_reused_connection_is_the_newest_again() -> None:
@@ -60,15 +63,8 @@ def test_oldest_does_not_remove_the_connection() -> None:
     assert len(idle) == 1
 
 
-def test_without_connections_there_is_no_oldest() -> None:
-    idle = stacks()
+def test_a_removed_connection_is_on_no_stack() -> None:
+    idle = stacks(A, B)
+    idle.remove(B)
+    assert [idle.pop(HERE), idle.pop(HERE)] == [A, None]
     assert idle.oldest() is None
-    with pytest.raises(IndexError, match="no connection is idle"):
-        idle.pop_oldest()
-
-
-def test_drain_returns_all_connections_oldest_first() -> None:
-    idle = stacks(C, A, B)
-    assert idle.drain() == [C, A, B]
-    assert len(idle) == 0
-    assert idle.pop(HERE) is None
