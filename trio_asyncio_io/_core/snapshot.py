@@ -44,7 +44,8 @@ class Snapshot(AnyByDefault, Generic[E_co, O_co]):
     """Every element accepted and not yet received by the consumer, in arrival order.
 
     If a consumer has received k outputs when it takes the snapshot, then these k outputs and the outputs of a run that
-    restores the snapshot are exactly the outputs of an undisturbed run: none is lost, none comes twice.
+    restores the snapshot are exactly the outputs of an undisturbed run: none is lost, none comes twice. With `flatten`,
+    unordered outputs of other elements may come between those of an element of which some had been received.
 
     Attributes:
         elements: The elements, by ascending sequence.
