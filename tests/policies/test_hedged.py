@@ -419,6 +419,25 @@ async def test_a_call_that_has_ended_leaves_nothing_behind(
         await trio.sleep(1.5)
 
 
+async def test_the_task_that_starts_second_calls_ends_with_the_last_operator(
+    autojump_clock: MockClock, nothing_left: NothingLeft
+) -> None:
+    function = hedged(Scripted(default=Step(1.0)), after=3600.0)
+    with nothing_left():
+        async with unordered_wait("a", function, timeout=9.0) as first:
+            async with unordered_wait("b", function, timeout=9.0) as second:
+                assert [result async for result in second] == ["b"]
+            assert [result async for result in first] == ["a"]
+
+
+async def test_a_call_outside_the_operator_keeps_its_second_call(autojump_clock: MockClock) -> None:
+    function, recorder = scripted(*SLOW_THEN_FAST)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(function, "a")
+        await outputs(unordered_wait((), function, timeout=9.0))
+    assert starts(recorder) == [0.0, 2.0]
+
+
 @pytest.mark.parametrize("budget", [1.0, 0.001], ids=["hedged", "alone"])
 async def test_a_result_while_being_cancelled_counts(budget: float, autojump_clock: MockClock) -> None:
     async def stubborn(value: str) -> str:

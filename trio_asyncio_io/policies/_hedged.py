@@ -145,6 +145,10 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
             self._latencies.add(trio.current_time() - started)
         return result
 
+    async def _close(self) -> None:
+        await self._alarms.end_if_unused()
+        await super()._close()
+
     async def _watched_call(self, arguments: tuple[Any, ...]) -> R:
         self.calls += 1
         try:
@@ -189,6 +193,7 @@ class Alarms:
         self._heap: list[Alarm] = []
         self._numbers = count()
         self._sleep: trio.CancelScope
+        self._has_ended: trio.Event
 
     def set(self, at: float, function: Callable[[], None]) -> Alarm:
         """Call the function at this instant, in the context of a system task.
@@ -199,23 +204,35 @@ class Alarms:
         heappush(self._heap, alarm)
         if len(self._heap) == 1:
             self._sleep = trio.CancelScope(deadline=at)
-            trio.lowlevel.spawn_system_task(self._run, name="trio_asyncio_io hedges")
+            self._has_ended = trio.Event()
+            trio.lowlevel.spawn_system_task(self._run, self._heap, self._has_ended, name="trio_asyncio_io hedges")
         elif at < self._sleep.deadline:
             self._sleep.deadline = at
         return alarm
 
-    async def _run(self) -> None:
-        heap = self._heap
-        while heap:
-            with self._sleep:
-                await trio.sleep_forever()
-            now = trio.current_time()
-            while heap and (heap[0][2] is None or heap[0][0] <= now):
-                alarm = heappop(heap)
-                if alarm[2] is not None:
-                    alarm[2]()
-            if heap:
-                self._sleep = trio.CancelScope(deadline=heap[0][0])
+    async def end_if_unused(self) -> None:
+        """End the task, unless there are alarms. Another task serves those that are set later."""
+        if self._heap and all(function is None for _, _, function in self._heap):
+            self._heap.clear()
+            self._heap = []
+            self._sleep.cancel()
+            with trio.CancelScope(shield=True):  # short, because the task only returns
+                await self._has_ended.wait()
+
+    async def _run(self, heap: list[Alarm], has_ended: trio.Event) -> None:
+        try:
+            while heap:
+                with self._sleep:
+                    await trio.sleep_forever()
+                now = trio.current_time()
+                while heap and (heap[0][2] is None or heap[0][0] <= now):
+                    alarm = heappop(heap)
+                    if alarm[2] is not None:
+                        alarm[2]()
+                if heap:
+                    self._sleep = trio.CancelScope(deadline=heap[0][0])
+        finally:
+            has_ended.set()
 
 
 @dataclass(eq=False)
