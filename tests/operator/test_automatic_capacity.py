@@ -259,5 +259,5 @@ async def test_other_gates_work_beside_it(autojump_clock: trio.testing.MockClock
 
 @pytest.mark.parametrize("word", ["Auto", "", "100"])
 async def test_another_word_is_an_error(word: Any) -> None:
-    with pytest.raises(TypeError, match=f"capacity must be a whole number, got {word!r}"):
+    with pytest.raises(TypeError, match=f'capacity must be a whole number, "auto" or a gates.Auto, got {word!r}'):
         ordered_wait([], Scripted(), timeout=1.0, capacity=word)

@@ -517,7 +517,7 @@ def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
 
 @pytest.mark.parametrize("capacity", ["all", (8, 200), [8, 200]], ids=repr)
 def test_a_capacity_is_one_number(capacity: Any) -> None:
-    with pytest.raises(TypeError, match=r"^capacity must be a whole number, got "):
+    with pytest.raises(TypeError, match=r'^capacity must be a whole number, "auto" or a gates.Auto, got '):
         ordered_wait("ab", Scripted(), timeout=1.0, capacity=capacity)
 
 

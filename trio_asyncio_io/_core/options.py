@@ -200,11 +200,12 @@ class Options:
 
 
 def _limits(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The capacity as a number and the gates, if a gate is to find the capacity."""
-    capacity: object = arguments.get("capacity")
-    if capacity == "auto":
+    """The capacity as a number, and the gates, if a gate is to find the capacity."""
+    capacity: object = arguments.get("capacity", DEFAULT_CAPACITY)
+    if isinstance(capacity, str) and capacity == "auto":
         capacity = Auto()
     if not isinstance(capacity, Auto):
-        return {}
+        noun = 'a whole number, "auto" or a gates.Auto'
+        return {"capacity": check_int("capacity", capacity, at_least=1, at_most=MAX_CAPACITY, noun=noun)}
     gate = arguments.get("gate")
     return {"capacity": capacity.most, "gate": (capacity, *(() if gate is None else as_gates(gate)))}

@@ -26,7 +26,15 @@ __all__ = [
 ]
 
 
-def check_int(name: str, value: object, *, at_least: int, limit_name: str = "", at_most: int | None = None) -> int:
+def check_int(
+    name: str,
+    value: object,
+    *,
+    at_least: int,
+    limit_name: str = "",
+    at_most: int | None = None,
+    noun: str = "a whole number",
+) -> int:
     """Return a whole number in these limits.
 
     Args:
@@ -35,12 +43,13 @@ def check_int(name: str, value: object, *, at_least: int, limit_name: str = "", 
         at_least: The lower limit.
         limit_name: The name by which the error calls it, if it has one.
         at_most: The upper limit. None: there is none.
+        noun: Describes the value, in the error for one of another type.
 
     Raises:
         TypeError, ValueError: It is not a whole number, or not in these limits. The message names the parameter.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise TypeError(f"{name} must be a whole number, got {describe(value)}")
+        raise TypeError(f"{name} must be {noun}, got {describe(value)}")
     number = operator.index(value)
     if number < at_least:
         limit = f"{limit_name}, {at_least}" if limit_name else at_least

@@ -76,9 +76,9 @@ def test_a_value_out_of_range_is_a_value_error_that_names_the_parameter(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"capacity": 1.5}, r"capacity must be a whole number, got 1\.5"),
-        ({"capacity": "10"}, "capacity must be a whole number, got '10'"),
-        ({"capacity": True}, "capacity must be a whole number, got True"),
+        ({"capacity": 1.5}, r'capacity must be a whole number, "auto" or a gates.Auto, got 1\.5'),
+        ({"capacity": "10"}, "capacity must be .*, got '10'"),
+        ({"capacity": True}, "capacity must be .*, got True"),
         ({"buffer": 1e6}, "buffer must be a whole number"),
         ({"timeout": None}, r"timeout must be seconds as a number such as 5.0 \(math.inf for none\), got None"),
         ({"timeout": "5"}, "timeout must be seconds as a number"),
