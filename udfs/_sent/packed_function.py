@@ -96,6 +96,8 @@ def _check_kind(function: Any, label: str, name: str) -> None:
         raise TypeError(f"{label} must be async, got the result of calling {name}: give {name} itself")
     if isinstance(function, type):
         raise TypeError(f"{label} must be an instance, got the class {name}: write {name}()")
+    if hasattr(function, "asNondeterministic"):
+        raise TypeError(f"{label} must be async, got the UDF {name}: give the async function from which you made it")
     if any(map(inspect.isasyncgenfunction, (function, getattr(function, "invoke", None)))):
         raise TypeError(
             f"{label} must return its result, but {name} is an async generator, because it contains `yield`. Return a "

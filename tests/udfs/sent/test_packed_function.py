@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 import trio
 from pyspark import Broadcast, cloudpickle
+from pyspark.sql.functions import udf
+from pyspark.sql.types import LongType
 
 from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached
+from udfs import async_pandas_udf
 from udfs._sent.packed_function import pack, parameter_names
 
 
@@ -180,6 +183,8 @@ def test_a_function_that_may_return_a_coroutine_is_accepted(function: Any) -> No
         (Closes(), r"^close\(\) of Closes must be async: declare it with `async def close\(self\)`$"),
         (generator, "the function must return its result, but generator is an async generator, because it contains"),
         (Generator(), "the function must return its result, but Generator is an async generator"),
+        (async_pandas_udf(look_up, "long", timeout=1.0), "must be async, got the UDF look_up: give the async function"),
+        (udf(lambda value: value, LongType()), "must be async, got the UDF <lambda>: give the async function"),
         (Lookup, r"the function must be an instance, got the class Lookup: write Lookup\(\)"),
     ],
     ids=stable_id,
