@@ -84,6 +84,8 @@ def _text(kind: DataType, value: Any) -> str:
     length = getattr(kind, "length", None)
     what = "a str" if length is None else f"a str of at most {length} characters"
     if isinstance(value, str):
+        if any("\ud800" <= each <= "\udfff" for each in value):
+            return "return a str without surrogates, such as value.encode(errors='replace').decode()"
         return f"return {what}, or declare string"
     if isinstance(value, Mapping | list | tuple):
         return f"return {what}, such as json.dumps(value)"

@@ -100,6 +100,7 @@ def test_nan_is_refused_with_advice_where_the_type_has_none(rows: Any, kind: T.D
         (T.StringType(), {"a": 1}, "return a str, such as json.dumps(value)"),
         (T.StringType(), b"\xff", "return a str, such as value.decode()"),
         (T.VarcharType(3), "abcd", "return a str of at most 3 characters, or declare string"),
+        (T.StringType(), "a\ud83d", "return a str without surrogates, such as value.encode(errors='replace').decode()"),
         (T.CharType(3), 5, "return a str of at most 3 characters, such as str(value)"),
         (T.BooleanType(), 1, "return a bool, such as bool(value)"),
         (T.BooleanType(), "true", "return a bool, such as value == 'true'"),
