@@ -181,7 +181,15 @@ async def test_an_exception_of_on_error_is_raised_unchanged_with_the_note(
     with pytest.raises(type(expected)) as caught:
         await outputs(async_wait(["a"], Scripted(default=Step(error=first)), timeout=2.0, on_error=on_error))
     assert caught.value is expected
-    assert expected.__notes__ == ["element 0, 'a', attempt 1"]
+    assert expected.__notes__ == [*([] if same else ["raised by on_error"]), "element 0, 'a', attempt 1"]
+
+
+async def test_a_handler_that_is_not_async_is_named(async_wait: Any, autojump_clock: MockClock) -> None:
+    steps = {"error": Step(error=OSError("busy")), "timeout": NEVER}
+    for what, handler in (("error", lambda value, error: None), ("timeout", lambda value: None)):
+        with pytest.raises(NotAsyncError) as caught:
+            await outputs(async_wait([what], Scripted(steps), timeout=2.0, **{f"on_{what}": handler}))
+        assert caught.value.__notes__ == [f"raised by on_{what}", f"element 0, '{what}', attempt 1"]
 
 
 async def test_a_function_that_is_not_async_raises_not_async_error_with_any_on_error(async_wait: Any) -> None:

@@ -164,7 +164,12 @@ class Invoker:
 
     async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         with _Limit(self._options.timeout) as limit:
-            result = await awaited(handler, *arguments)
+            try:
+                result = await awaited(handler, *arguments)
+            except Exception as error:
+                if error is not arguments[-1]:
+                    add_note(error, f"raised by {name}")
+                raise
             if type(result) is CoroutineType:
                 raise NotAsyncError.for_coroutine(name, result)
             return (result,) if self.flatten is None else self.flatten(result)
