@@ -80,7 +80,7 @@ class Planted:
 def _answer(seconds: float, error: Exception | None) -> Answer:
     outcome: Any = "answered" if error is None else "refused" if isinstance(error, BusyError) else "failed"
     price = 0.5 + 1e4 * seconds % 1
-    return seconds, RecordedCall(0.0, seconds, outcome, price, 1, 0, error, estimate=1.5)
+    return seconds, RecordedCall(0.0, seconds, outcome, price, 1, error, estimate=1.5)
 
 
 def _limited(inner: Begin, servers: int) -> Begin:

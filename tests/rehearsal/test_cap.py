@@ -22,7 +22,7 @@ def calls_of(cap: Cap, starts: list[float]) -> list[RecordedCall]:
     """The calls that start then, admitted or refused by this limit."""
     admits = cap.open(NoLuck())
     return [
-        RecordedCall(now, 0.1, "answered" if admits(now) else "refused", weight=1.0, load=1, phase=0) for now in starts
+        RecordedCall(now, 0.1, "answered" if admits(now) else "refused", weight=1.0, load=1) for now in starts
     ]
 
 
@@ -31,7 +31,7 @@ def seen(starts: list[float], admitted: str) -> _Seen:
     outcomes = ["answered" if each == "+" else "refused" for each in admitted]
     return _Seen.of(
         [
-            RecordedCall(now, 0.1, outcome, weight=1.0, load=1, phase=0)  # type: ignore[arg-type]
+            RecordedCall(now, 0.1, outcome, weight=1.0, load=1)  # type: ignore[arg-type]
             for now, outcome in zip(starts, outcomes, strict=True)
         ]
     )
@@ -153,7 +153,7 @@ def test_refusals_by_chance_have_no_limit() -> None:
     random = Random(3)
     calls = [
         RecordedCall(
-            0.01 * number, 0.1, "refused" if random.random() < 0.1 else "answered", weight=1.0, load=1, phase=0
+            0.01 * number, 0.1, "refused" if random.random() < 0.1 else "answered", weight=1.0, load=1
         )
         for number in range(800)
     ]

@@ -673,12 +673,12 @@ def test_calls_that_were_cut_time_out_and_need_a_finite_timeout() -> None:
 
 
 def test_one_call_is_a_sample() -> None:
-    taken = Sample((RecordedCall(0.0, 0.1, "answered", 0.0, 1, 0),), 1, (), 5.0)
+    taken = Sample((RecordedCall(0.0, 0.1, "answered", 0.0, 1),), 1, (), 5.0)
     assert rehearse(taken, 10).rows[0].seconds == pytest.approx(1.0)
 
 
 def test_calls_that_take_no_time_are_a_sample() -> None:
-    taken = Sample(tuple(RecordedCall(0.0, 0.0, "answered", 0.0, load, 0) for load in range(1, 21)), 20, (), 5.0)
+    taken = Sample(tuple(RecordedCall(0.0, 0.0, "answered", 0.0, load) for load in range(1, 21)), 20, (), 5.0)
     forecast = rehearse(taken, 1_000)
     assert forecast.rows[0].seconds == 0.0
     assert str(forecast)

@@ -3,15 +3,15 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import trio
 
 from tests.rehearsal.planted import in_virtual_time
-from trio_asyncio_io import AsyncFunction, FixedDelay, StreamRecord, Watermark
+from trio_asyncio_io import AsyncFunction, FixedDelay
 from trio_asyncio_io.gates import CallEndedError, RateLimit, settle, usage
+from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.rehearsal import Sample, record
 
 
@@ -30,11 +30,11 @@ def sample_of(source: Any, function: Any, *arguments: Any, **options: Any) -> Sa
     return sample
 
 
-def test_a_sample_has_each_call_with_its_load_and_phase() -> None:
+def test_a_sample_has_each_call_with_its_load() -> None:
     sample = sample_of(range(100), answer, 40)
     assert len(sample.calls) == sample.elements == 40
-    assert [call.phase for call in sample.calls] == [0] * 10 + [1] * 30
     assert {call.load for call in sample.calls[:10]} == {1, 2}
+    assert {call.load for call in sample.calls[10:]} == set(range(1, 11))
     assert sample.tested == 10
     assert {round(call.seconds, 6) for call in sample.calls} == {0.1}
     assert sample.seconds == pytest.approx(0.8)
@@ -50,15 +50,6 @@ def test_the_source_is_read_for_the_sample_only() -> None:
     source = iter(range(1000))
     sample_of(source, answer, 40)
     assert next(source) == 40
-
-
-def test_an_async_source_may_have_records_and_watermarks() -> None:
-    async def source() -> AsyncIterator[Any]:
-        for number in range(60):
-            yield StreamRecord(number, 1000 + number)
-            yield Watermark(number)
-
-    assert sorted(value for value, _ in sample_of(source(), answer, 40).answers) == list(range(40))
 
 
 def test_failures_do_not_end_a_sample() -> None:
@@ -154,7 +145,7 @@ def _unknown(_: int) -> float:
     [
         (lambda value: math.nan if value == 7 else 1.0, ValueError, "weight must be finite and not negative, got nan"),
         (lambda value: 6.0 - value, ValueError, r"weight must be finite and not negative, got -1\.0"),
-        (lambda value: "cheap" if value == 7 else 1.0, TypeError, "weight must be a number, got 'cheap'"),
+        (lambda value: "cheap" if value == 7 else 1.0, TypeError, "weight must be an int or a float, got 'cheap'"),
         (_unknown, KeyError, "no such model"),
     ],
 )
@@ -200,6 +191,19 @@ def test_a_weight_may_have_a_name() -> None:
 
     sample = sample_of(range(40), ask, 40, weight=lambda _: 1.0, weight_name="dollars")
     assert {call.weight for call in sample.calls} == {0.1}
+
+
+def test_the_second_calls_of_hedged_have_weights() -> None:
+    calls = 0
+
+    async def ask(value: int) -> int:
+        nonlocal calls
+        calls += 1
+        await trio.sleep(1.0 if calls % 3 == 0 else 0.1)
+        return value
+
+    sample = sample_of(range(40), hedged(ask, after=0.3), 40, timeout=5.0, weight=lambda _: 1.0)
+    assert sum(call.weight for call in sample.calls) == calls > 40
 
 
 def test_a_settled_weight_only_falls_and_none_after_the_end() -> None:

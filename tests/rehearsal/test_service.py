@@ -13,7 +13,7 @@ from trio_asyncio_io.rehearsal import RecordedCall, Sample
 from trio_asyncio_io.rehearsal._service import Service, Tail, fit
 
 SIZE = 400
-ANSWER = (1.0, RecordedCall(0.0, 1.0, "answered", weight=1.0, load=1, phase=0))
+ANSWER = (1.0, RecordedCall(0.0, 1.0, "answered", weight=1.0, load=1))
 
 
 class Luck(Random):
@@ -33,7 +33,7 @@ def levels(size: int = SIZE) -> list[float]:
 
 
 def answered(start: float, seconds: float, load: int = 1) -> RecordedCall:
-    return RecordedCall(start, seconds, "answered", weight=1.0, load=load, phase=0)
+    return RecordedCall(start, seconds, "answered", weight=1.0, load=load)
 
 
 def fitted(seconds: Sequence[float]) -> Service:

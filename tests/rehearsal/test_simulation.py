@@ -161,7 +161,7 @@ class Recovering(Planted):
         errors = iter([ConnectionError()] * 40)
 
         def begin(_: float, __: float) -> tuple[float, RecordedCall]:
-            return random.uniform(0.01, 0.02), RecordedCall(0.0, 0.0, "failed", 0.0, 1, 0, next(errors, None))
+            return random.uniform(0.01, 0.02), RecordedCall(0.0, 0.0, "failed", 0.0, 1, next(errors, None))
 
         return begin
 
@@ -207,7 +207,7 @@ class Evenly:
     def open(self, _: Random) -> Begin:
         numbers = iter(self._seconds)
         last = self._seconds[-1]
-        return lambda _, __: (seconds := next(numbers, last), RecordedCall(0.0, seconds, "answered", 0.0, 1, 0))
+        return lambda _, __: (seconds := next(numbers, last), RecordedCall(0.0, seconds, "answered", 0.0, 1))
 
 
 def run_of(service: Evenly, elements: int, *, may_skip_events: bool, **options: Any) -> Run:

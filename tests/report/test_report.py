@@ -60,7 +60,7 @@ async def test_it_compares_the_run_with_its_forecast(path: Path, autojump_clock:
         await trio.sleep(2.0)
         return value
 
-    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3, 0),), 1, (), 5.0)
+    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3),), 1, (), 5.0)
     with report(path, forecast=rehearse(taken, 30, capacity=3)) as observer:
         elements = range(30 * (group or 1))
         async with ordered_wait(elements, look_up, timeout=5.0, capacity=3, group=group, observer=observer) as results:
@@ -73,7 +73,7 @@ async def test_it_compares_the_run_with_its_forecast(path: Path, autojump_clock:
 
 
 async def test_a_forecast_without_the_capacity_of_the_run_is_no_failure(path: Path, autojump_clock: MockClock) -> None:
-    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3, 0),), 1, (), 5.0)
+    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3),), 1, (), 5.0)
     page = await run(path, {}, range(3), forecast=rehearse(taken, 30, capacity=2))
     (said,) = page.sections["Forecast"]
     assert said == "The run cannot be compared: capacity must be one of the forecast (2), got 3."

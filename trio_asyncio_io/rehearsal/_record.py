@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice, takewhile
-from math import inf
 from operator import length_hint
 from typing import Any
 from warnings import warn
 
 import trio
 
-from .._core.admission import check_settled
-from .._core.elements import Watermark, value_of
-from .._core.gate import CURRENT_CALL, Gate, PerKey, RefusedError
+from .._core.gate import Gate, PerKey, RefusedError, as_gates
 from .._core.reading import outcome_of
 from .._core.retry import RetryStrategy
+from .._operator.calls import usage_of_all
 from .._operator.function import AsyncFunction, Function, Wrapper, as_function, awaitable_from
 from .._operator.stream import unordered_wait
-from .._values.checks import check_callback, check_int, check_number, check_optional_name
+from .._values.checks import check_callback, check_int, check_optional_name, check_weight
 from .._values.describe import describe
 from ._sample import CallOutcome, RecordedCall, Sample
 
@@ -28,11 +26,10 @@ __all__ = ["record"]
 SHARE_AT_LARGEST = 0.75
 CALLS_PER_ELEMENT = 5
 SPREAD, GOLDEN_RATIO = 1_000.0, 0.618034  # multiples of the golden ratio are spread evenly between whole numbers
-_END = object()
 
 
 async def record(
-    source: Iterable[Any] | AsyncIterable[Any],
+    source: Iterable[Any],
     function: Function[Any, Any],
     elements: int = 200,
     *,
@@ -52,8 +49,7 @@ async def record(
     question, and the smallest one so low that no call waits inside the service.
 
     Args:
-        source: An iterable or an async iterable. The elements of the sample are read before the first call is made, and
-            no others. It is never closed. Watermarks in it are ignored.
+        source: An iterable of values. Those of the sample are read before the first call is made, and no others.
         function: An async callable or an `AsyncFunction`, as for `ordered_wait`.
         elements: How many elements to call the function for, at least 1. 200 give the time of ordinary services to a
             few percent; a kind of call with a share of 1 % needs 2,000.
@@ -62,11 +58,11 @@ async def record(
             elements.
         retry: The retry strategy of the run, or None.
         gate: Gates for the sample's calls, or None. With them, loads may not be reached.
-        weight: element -> what its call weighs, such as tokens or money, at least 0 and finite; `gates.settle` corrects
-            it in the call. It is called for all elements before the first call is made. None: calls have no weight,
-            unless they call `gates.settle`.
-        weight_name: The name with which `gates.settle` corrects this weight, if others have another unit. None: every
-            call of `settle` does.
+        weight: element -> the weight of its call, such as tokens or money, at least 0 and finite; `gates.settle` in the
+            function corrects it. It is called for all elements before the first call is made. None: calls have no
+            weight, unless they call `gates.settle`.
+        weight_name: As the `name` of a gate: a `gates.settle` with another name does not correct this weight. None: only
+            a `settle` without a name does.
         max_calls: Upper limit of calls, retries included, at least 1. Calls that have started are not cancelled. None:
             five times `elements`.
 
@@ -87,19 +83,19 @@ async def record(
         print(sample)
     """
     counts = _counts(check_int("elements", elements, at_least=1), _checked_loads(loads))
-    limit = _CallLimit(_checked_limit(max_calls, elements))
-    gates = () if gate is None else (gate,) if isinstance(gate, Gate | PerKey) else tuple(gate)
-    recorded = _Recorded(function, retry, check_optional_name(weight_name))
+    most = CALLS_PER_ELEMENT * elements if max_calls is None else check_int("max_calls", max_calls, at_least=1)
+    name = check_optional_name(weight_name)
     if weight is not None:
         check_callback("weight", weight)
-    values = await _values(source, elements)
+    gates = () if gate is None else as_gates(gate)
+    values = list(islice(source, elements))
     if not values:
         raise ValueError("the source is empty, so no call was made: give it elements")
-    if weight is not None:
-        recorded.weights = {id(value): _estimate(weight, value) for value in values}
+    weights = {} if weight is None else {id(value): _estimate(weight, value) for value in values}
+    limit = _CallLimit(most, weights, name)
+    recorded = _Recorded(function, retry, name)
     rest = iter(values)
-    for phase, (load, number) in enumerate(zip(loads, counts, strict=True)):
-        recorded.phase = phase
+    for load, number in zip(loads, counts, strict=True):
         async with unordered_wait(
             takewhile(lambda _: not limit.is_reached, islice(rest, number)),
             recorded,
@@ -112,7 +108,7 @@ async def record(
             async for _ in results:
                 pass
     taken = len(values) - length_hint(rest)
-    sample = recorded.sample(taken, float(timeout))
+    sample = recorded.sample(taken, float(timeout), is_weighted=weight is not None)
     if sample.tested < max(loads):
         why = "calls end before others can start"
         if limit.is_reached:
@@ -135,10 +131,6 @@ def _checked_loads(loads: object) -> Sequence[int]:
     return loads
 
 
-def _checked_limit(max_calls: int | None, elements: int) -> int:
-    return CALLS_PER_ELEMENT * elements if max_calls is None else check_int("max_calls", max_calls, at_least=1)
-
-
 def _counts(elements: int, loads: Sequence[int]) -> list[int]:
     """How many elements each load gets."""
     largest = max(range(len(loads)), key=loads.__getitem__)
@@ -153,36 +145,35 @@ def _counts(elements: int, loads: Sequence[int]) -> list[int]:
     return counts
 
 
-async def _values(source: Any, most: int) -> list[Any]:
-    """The first elements of the source, without watermarks. None is read beyond them."""
-    is_async = isinstance(source, AsyncIterable)
-    elements: Any = aiter(source) if is_async else iter(source)
-    values: list[Any] = []
-    while len(values) < most:
-        element = await anext(elements, _END) if is_async else next(elements, _END)
-        if element is _END:
-            break
-        if not isinstance(element, Watermark):
-            values.append(value_of(element))
-    return values
-
-
 def _estimate(weight: Callable[[Any], float], value: Any) -> float:
     """The weight of an element's calls. An exception names the element."""
     try:
-        return check_number("weight", weight(value), "finite and not negative", lambda number: 0 <= number < inf)
+        return check_weight("weight", weight(value))
     except Exception as error:
         error.add_note(f"weight was called with the element {describe(value)}, before any call was made")
         raise
 
 
 class _CallLimit(Gate):
-    """Refuses calls beyond a number."""
+    """Refuses calls beyond a number. In it, calls have their weights in the sample.
 
-    def __init__(self, most: int) -> None:
+    Args:
+        most: The number of calls.
+        weights: id of an element -> the estimated weight of its calls; 0 if it is missing.
+        name: The name of the weight, or None.
+    """
+
+    def __init__(self, most: int, weights: Mapping[int, float], name: str | None) -> None:
         self.most = most
+        self.weight = lambda value: weights.get(id(value), 0.0)
+        self.name = name
         self.is_reached = False
         self._calls = 0
+
+    @property
+    def identity(self) -> Hashable:
+        """The object alone, because its name is that of the weight."""
+        return id(self)
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - as in `Gate`
         if self.is_reached:
@@ -233,12 +224,7 @@ class _Spread(RetryStrategy):
 
 
 class _Recorded(Wrapper, AsyncFunction[Any, Any]):
-    """A function whose calls are recorded.
-
-    Attributes:
-        phase: Of the calls that start now.
-        weights: id of an element -> the estimated weight of its calls. None: they have none.
-    """
+    """A function whose calls are recorded. `name` is the name of their weight, or None."""
 
     def __init__(self, function: Any, retry: RetryStrategy | None, name: str | None) -> None:
         self.function = function
@@ -252,17 +238,13 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
         self._calls: list[RecordedCall | None] = []  # None while a call runs
         self._answers: dict[int, tuple[Any, Any]] = {}
         self._zero: float | None = None
-        self.phase = 0
-        self.weights: dict[int, float] | None = None
 
     async def invoke(self, value: Any) -> Any:
         """Call the function, and record the call."""
-        weight = _Weight(None if self.weights is None else self.weights[id(value)], self._name)
-        token = CURRENT_CALL.set(weight)
         position, self._running, now = len(self._calls), self._running + 1, trio.current_time()
         self._zero = now if self._zero is None else self._zero
         self._calls.append(None)
-        load, phase = self._running, self.phase
+        load = self._running
         outcome: CallOutcome = "cut"
         failure: Exception | None = None
         again: Any = None
@@ -283,52 +265,14 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
         finally:
             self._running -= 1
             seconds = trio.current_time() - now
-            settled, estimate = weight.settled, weight.estimate or 0.0
+            estimate, settled = usage_of_all(self._name) or (0.0, 0.0)
             self._calls[position] = RecordedCall(
-                now - self._zero, seconds, outcome, settled, load, phase, failure, again, estimate
+                now - self._zero, seconds, outcome, settled, load, failure, again, estimate
             )
-            weight.has_ended = True
-            CURRENT_CALL.reset(token)
 
-    def sample(self, elements: int, timeout: float) -> Sample:
+    def sample(self, elements: int, timeout: float, *, is_weighted: bool) -> Sample:
         """What was recorded."""
         calls = tuple(call for call in self._calls if call is not None)
-        is_weighted = self.weights is not None or any(call.weight for call in calls)
         answers = tuple(self._answers[position] for position in sorted(self._answers))
+        is_weighted = is_weighted or any(call.weight for call in calls)
         return Sample(calls, elements, answers, timeout, self._retry, is_weighted)
-
-
-class _Weight:
-    """What a call weighs. In the place of the call's gates, for `settle` and `usage`."""
-
-    def __init__(self, estimate: float | None, name: str | None) -> None:
-        self.estimate = estimate
-        self.has_ended = False
-        self._name = name
-        self._actual: float | None = None
-        self._outer = CURRENT_CALL.get()
-
-    def settle(self, actual: float, name: str | None) -> None:
-        """Correct the weight. Raises the same errors as `settle` in a call of an operator."""
-        is_named = self._is_named(name)
-        least = self._actual if is_named and self._actual is not None else inf
-        check_settled(actual, least, has_ended=self.has_ended)
-        if is_named:
-            self._actual = actual
-        if self._outer is not None:
-            self._outer.settle(actual, name)
-
-    def usage(self, name: str | None) -> tuple[float, float] | None:
-        """The estimated and the present weight."""
-        outer: tuple[float, float] | None = None if self._outer is None else self._outer.usage(name)
-        if outer is not None or self.estimate is None or not self._is_named(name):
-            return outer
-        return self.estimate, self.estimate if self._actual is None else self._actual
-
-    @property
-    def settled(self) -> float:
-        """The weight in the end: a call that has not settled weighs its estimate, whatever became of it."""
-        return (self.estimate or 0.0) if self._actual is None else self._actual
-
-    def _is_named(self, name: str | None) -> bool:
-        return name is None or self._name in {None, name}

@@ -25,10 +25,9 @@ class RecordedCall:
         outcome: "answered": it returned. "retried result": it returned, but the retry strategy calls again after this
             result. "refused": it raised, and the service requests fewer calls, such as with a status 429. "failed": it
             raised something else. "cut": a timeout cancelled it.
-        weight: What it weighs, such as tokens or money: what it has settled, or else its estimate. As in a `Budget`,
-            it weighs this even if it failed or was cut, because the service may have charged it.
+        weight: Its weight, such as tokens or money: what it has settled, or else its estimate, even if it failed or was
+            cut, because the service may have charged it. Second calls of `hedged` are included.
         load: The calls in flight when it started, itself included.
-        phase: The position of its load in `loads`.
         error: The exception, or None.
         result: The result that the retry strategy calls again after, else None.
         estimate: Its weight before the call; 0 without `weight=`.
@@ -39,7 +38,6 @@ class RecordedCall:
     outcome: CallOutcome
     weight: float
     load: int
-    phase: int
     error: Exception | None = None
     result: Any = None
     estimate: float = 0.0
