@@ -33,11 +33,6 @@ from ._operator.stream import keyed_wait, ordered_wait, unordered_wait
 from ._values.public import publish
 from ._watch import add_displays
 
-# Their module is `queues`; they can be imported from here as well
-from .queues import KeyedStreamElementQueue as KeyedStreamElementQueue
-from .queues import OrderedStreamElementQueue as OrderedStreamElementQueue
-from .queues import UnorderedStreamElementQueue as UnorderedStreamElementQueue
-
 __version__ = "0.1.0"
 
 __all__ = [

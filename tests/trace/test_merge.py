@@ -64,7 +64,7 @@ def test_merged_traces_can_be_merged_again() -> None:
 
 
 def test_the_numbers_of_records_are_added() -> None:
-    about = merge([trace_of("a", every=2), trace_of("b")])["otherData"]
+    about = merge([trace_of("a", max_records=1), trace_of("b")])["otherData"]
     assert (about["records"], about["records_left_out"]) == (3, 1)
     assert (about["watermarks"], about["watermarks_left_out"]) == (2, 0)
 

@@ -269,12 +269,6 @@ async def test_values_are_the_names_of_spans_if_asked_for(autojump_clock: MockCl
     assert [event["name"] for event in trace["traceEvents"] if event["ph"] == "i"] == ["watermark noon"]
 
 
-async def test_every_nth_record_is_recorded_whole(autojump_clock: MockClock) -> None:
-    trace = await recorded(range(10), Scripted(default=Step(1.0)), TraceRecorder(every=4), capacity=3)
-    assert [span["args"]["sequence"] for span in spans_of(trace, "record")] == [0, 4, 8]
-    assert (trace["otherData"]["records"], trace["otherData"]["records_left_out"]) == (3, 7)
-
-
 async def test_a_long_run_is_thinned_out_evenly(autojump_clock: MockClock) -> None:
     trace = await recorded(range(100), Scripted(default=Step(1.0)), TraceRecorder(max_records=8), capacity=3)
     assert [span["args"]["sequence"] for span in spans_of(trace, "record")] == [0, 16, 32, 48, 64, 80, 96]
@@ -316,10 +310,10 @@ async def test_the_file_is_written_when_the_run_fails(autojump_clock: MockClock,
 async def test_a_pickled_recorder_keeps_its_arguments_and_nothing_else(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    recorder = TraceRecorder(tmp_path, name="weather", every=3)
+    recorder = TraceRecorder(tmp_path, name="weather", max_records=3)
     recorder.accepted(0, "a")
     copy = pickle.loads(pickle.dumps(recorder))
-    assert (copy.path, copy._recording.name, copy._recording.records.every) == (tmp_path, "weather", 3)
+    assert (copy.path, copy._recording.name, copy._recording.records.limit) == (tmp_path, "weather", 3)
     assert copy._recording.records.offered == 0
 
 
@@ -346,8 +340,11 @@ def test_the_recorder_of_a_task_needs_a_directory() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"every": 0}, "every must be at least 1, got 0"), ({"max_records": "x"}, "max_records must be a whole number")],
-    ids=["every", "max_records"],
+    [
+        ({"max_records": 0}, "max_records must be at least 1, got 0"),
+        ({"max_records": "x"}, "max_records must be a whole number"),
+    ],
+    ids=["0", "text"],
 )
 def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):

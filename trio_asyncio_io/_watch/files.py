@@ -57,14 +57,7 @@ def write(trace: Trace, path: str | PathLike[str]) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, _text_of(trace))
-
-
-def _text_of(trace: Trace) -> str:
-    """JSON with one event per line."""
-    events = ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace["traceEvents"])
-    rest = json.dumps({key: value for key, value in trace.items() if key != "traceEvents"}, ensure_ascii=False)
-    return f'{{"traceEvents": [\n{events}\n],\n{rest[1:]}\n'
+    replace(path, json.dumps(trace, ensure_ascii=False))
 
 
 def _problem_of(trace: object) -> str:

@@ -148,22 +148,22 @@ class WatermarkSteps:
 class Sample(Generic[T]):
     """Every n-th of the items that are offered.
 
-    When the sample is full, n doubles, and the items that are no longer due are dropped. So a sample always covers the
-    whole sequence evenly, and the same sequence always has the same sample.
+    n is 1 at first. When the sample is full, n doubles, and the items that are no longer due are dropped. So a sample
+    covers the whole sequence evenly, and the same sequence always has the same sample.
 
     Args:
-        every: The first n, at least 1.
         limit: Upper limit of the items, at least 1.
 
     Attributes:
+        limit: As given.
         every: The present n.
         offered: The number of items offered.
     """
 
-    def __init__(self, every: int, limit: int) -> None:
-        self.every = every
+    def __init__(self, limit: int) -> None:
+        self.every = 1
         self.offered = 0
-        self._limit = limit
+        self.limit = limit
         self._items: dict[int, tuple[int, T]] = {}  # key -> (its number among those offered, the item)
 
     def __len__(self) -> int:
@@ -173,7 +173,7 @@ class Sample(Generic[T]):
         """Add an item under this key if it is due."""
         number = self.offered
         self.offered += 1
-        if number % self.every == 0 and len(self._items) == self._limit:
+        if number % self.every == 0 and len(self._items) == self.limit:
             self._thin_out()
         if number % self.every == 0:
             self._items[key] = number, create()

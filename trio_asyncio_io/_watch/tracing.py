@@ -42,7 +42,6 @@ class TraceRecorder(Recorder):
     Args:
         path: The file to write. In Spark a directory, which is created if necessary. None: call `write`.
         name: The name of the operator in the trace.
-        every: Record every n-th record from the start, at least 1.
         max_records: Upper limit of records in the trace, at least 1.
         values: Whether to record descriptions of values and timestamps. They may be secret, so the default is False.
             Exceptions are recorded by their type only, in any case.
@@ -61,15 +60,13 @@ class TraceRecorder(Recorder):
         path: str | PathLike[str] | None = None,
         *,
         name: str = "operator",
-        every: int = 1,
         max_records: int = 5_000,
         values: bool = False,
     ) -> None:
-        check_int("every", every, at_least=1)
         check_int("max_records", max_records, at_least=1)
-        create_copy = partial(type(self), name=name, every=every, max_records=max_records, values=values)
+        create_copy = partial(type(self), name=name, max_records=max_records, values=values)
         super().__init__(path, name, values=values, create_copy=create_copy)
-        self._recording = Recording(self._name, Sample(every, max_records), Sample(every, max_records))
+        self._recording = Recording(self._name, Sample(max_records), Sample(max_records))
         self._has_run = self._reads_wall_clock = False
         self._gates: list[Gate] = []
         self._in_slot: set[int] = set()
