@@ -16,10 +16,10 @@ __all__ = ["Flow"]
 
 
 class Stopwatch:
-    """The time for which something has lasted.
+    """The total time of a state that begins and ends several times.
 
     Attributes:
-        is_on: Whether it lasts now.
+        is_on: Whether the state lasts now.
     """
 
     __slots__ = ("_seconds", "_since", "is_on")
@@ -30,7 +30,7 @@ class Stopwatch:
         self._seconds = 0.0
 
     def turn(self, is_on: bool, now: float) -> None:  # noqa: FBT001 - it has the state as its argument
-        """It lasts from now on, or no longer. Without a change, this has no effect."""
+        """Begin or end the state. Without a change, this has no effect."""
         if is_on is not self.is_on:
             self._seconds = self.seconds(now)
             self.is_on, self._since = is_on, now
@@ -66,7 +66,7 @@ class Calls:
 
 
 class Record(Protocol):
-    """What the flow reads of a record; see `_core.queue.Entry`."""
+    """The attributes of a record that the flow reads; see `_core.queue.Entry`."""
 
     sequence: int
     attempts: int
@@ -77,7 +77,7 @@ class Record(Protocol):
 class Flow:
     """Where the time of one operator goes.
 
-    It is written where a task waits anyway, so a record that nobody waits for costs nothing.
+    The operator writes to it where a task waits anyway, so a record without a wait costs nothing.
 
     Args:
         capacity: The operator's limit.
@@ -91,6 +91,7 @@ class Flow:
         is_ordered: Whether results wait for those of earlier elements.
         sampling: The durations of some records.
         room: The feeder's waits for room in the buffer.
+        finding: Returns what gates have found about the service.
         behind: The number of records that wait for an earlier one with the same key.
         at_keys: The number of records that wait for gates of their key.
         must_retry_first: Whether no new record may start, because many wait for their retry.
@@ -107,7 +108,8 @@ class Flow:
         rested_seconds: The backoffs of invocations that have ended.
         repeated_seconds: Their attempts that were retried.
         timed_out_seconds: The time of invocations that timed out, without backoffs.
-        handlers_seconds: The time that records held their slot after their last call, for `on_timeout` and `on_error`.
+        handlers_seconds: The time for which records held their slot after their last call, for `on_timeout` and
+            `on_error`.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class Flow:
         self.group = group
         self.is_ordered = False
         self.sampling = Sampling(capacity)
-        self.finding: Callable[[], str] = str  # what gates have found about the service
+        self.finding: Callable[[], str] = str
         self.room = Stopwatch()
         self.behind = self.at_keys = 0
         self.must_retry_first = False
@@ -219,7 +221,7 @@ class Flow:
         self.backoffs[record.sequence] = now + seconds
 
     def end_retries(self, record: Record) -> float:
-        """The invocation of a record has ended that has been retried. Returns its backoffs, in seconds."""
+        """The invocation of a retried record has ended. Returns its backoffs, in seconds."""
         rested, attempts = self.spent.pop(record.sequence, (0.0, 0.0))
         self.rested_seconds += rested
         self.repeated_seconds += attempts
@@ -234,7 +236,7 @@ class Flow:
         self._calls.change(-1, now)
 
     def block(self, seconds: float, now: float) -> None:
-        """Calls have let no other task run for this long, so nothing else was the reason that slots were free."""
+        """Calls have blocked the loop for this long. That is why slots were free, so no other reason counts."""
         self.blocked_seconds += seconds
         for stopwatch in (self.keyed, self.full, self.source):
             stopwatch.exclude(seconds, now)
@@ -247,7 +249,7 @@ class Flow:
         return Statistics(**self._counts(), **histograms, gate_wait=self.gate_wait.histogram())
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
-        """The sums so far. Takes the same short time however many invocations run: their time does not count yet.
+        """The sums so far, without the time of running invocations: so it is equally fast with any number of them.
 
         Args:
             read_clocks: Returns the time and the CPU time of the operator's thread.
@@ -286,7 +288,7 @@ class Flow:
         return {**self._counters.values(), "finding": self.finding()}
 
     def _supply(self, now: float, running: float) -> Totals:
-        """The times for which there were elements: until now, or until all records had started.
+        """The times in which there were elements: until now, or until all records had started.
 
         Args:
             running: The time for which the invocations that have not ended have held slots.

@@ -30,9 +30,8 @@ class Histogram:
     histograms can be added and subtracted.
 
     Args:
-        counts: (bucket, count) of each bucket that is not empty, in ascending order. The number of a bucket is that in
-            the upper 16 bits of its durations in seconds, as 64-bit floats. `json.dumps` writes it as a list of lists,
-            which is accepted here, too.
+        counts: (bucket, count) of each bucket that is not empty, in ascending order. The number of a bucket is the upper
+            16 bits of its durations, which are seconds as 64-bit floats. A list of lists, as JSON has it, is accepted.
 
     Example:
         >>> histogram = Histogram.of([0.1] * 98 + [2.0, 3.0])
@@ -99,7 +98,7 @@ class Histogram:
         return [(_middle(bucket), count) for bucket, count in self.counts]
 
     def scaled(self, count: int) -> Histogram:
-        """The histogram of as many durations as given, which are distributed like these."""
+        """The histogram of this number of durations, with the same distribution."""
         if count == self.count or not self.count:
             return self
         sums = [round(total * count / self.count) for total in accumulate(each for _, each in self.counts)]
@@ -111,7 +110,7 @@ class Histogram:
         return _histogram(Counter(dict(self.counts)) + Counter(dict(other.counts)))
 
     def __sub__(self, earlier: Histogram) -> Histogram:
-        """The histogram of the durations that were recorded after an earlier histogram."""
+        """The histogram of the durations since an earlier histogram."""
         return _histogram(Counter(dict(self.counts)) - Counter(dict(earlier.counts)))
 
 
@@ -122,7 +121,7 @@ class Durations:
     time of computing the bucket of each duration in Python.
 
     Args:
-        times: How many durations each one represents.
+        times: The number of durations that each duration represents.
 
     Attributes:
         add: Records a duration, in seconds, at least 0. It is the `append` of a list.

@@ -11,7 +11,7 @@ from .histogram import Durations, Histogram
 
 __all__ = ["FOLD", "LoadClass", "Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
 
-# All records count at first, so that short runs are exact. Then one in nineteen does, because counting takes a
+# All records count at first, so that short runs are exact. Then every nineteenth does, because counting takes a
 # twentieth of an element's time
 EXACT_RECORDS = 500
 STRIDE = 19  # a prime, because services and batches repeat after round numbers
@@ -26,14 +26,14 @@ class Samples:
     powers of two: class n has loads of n bits, and class 0 the invocations without a result, whose load is not known.
 
     Args:
-        times: How many records each one represents, 1 or more.
+        times: The number of records that each record represents, at least 1.
         max_load: Upper limit of the load.
 
     Attributes:
         slot_wait, head_wait: The waits of the records.
         latency: class of load -> the durations of the invocations.
         max_load: As given.
-        without_load: Counts the duration in no class of load, for answers from a cache.
+        without_load: The same samples, except that durations count in no class of load: for answers from a cache.
     """
 
     __slots__ = ("head_wait", "latency", "max_load", "slot_wait", "without_load")
@@ -76,7 +76,7 @@ class Sampling:
         self.countdown = 1
 
     def choose(self) -> Samples:
-        """Where to count this record. Also decides which record counts next."""
+        """The samples for this record. Sets the countdown to the next record that counts."""
         if not self._exact_left:
             self.countdown = STRIDE
             return self.later
@@ -86,7 +86,7 @@ class Sampling:
 
 
 def histograms_of(sampling: Sampling, calls: int) -> dict[str, Histogram]:
-    """The histograms, by their names in `Statistics`, with this number of durations in that of the latency."""
+    """The histograms, by their names in `Statistics`. The histogram of the latency has this number of durations."""
     samples = (sampling.exact, sampling.later)
     exact, later = (_sum(each.latency) for each in samples)
     return {
@@ -101,8 +101,8 @@ class LoadClass:
     """The latency at one load.
 
     Args:
-        running: Invocations that ran simultaneously, about.
-        calls: Invocations that completed at this load.
+        running: About the number of invocations that ran at once.
+        calls: The number of invocations that completed at this load.
         latency: The median of their durations, in seconds.
     """
 

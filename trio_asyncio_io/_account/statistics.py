@@ -20,9 +20,9 @@ FROZEN: Final[dict[str, bool]] = {"frozen": True}
 class Counts:
     """The counts and the sums of waits of one operator, or of several.
 
-    `+` adds those of several operators, such as one in each process: the names in `HIGHEST` are the highest values, and
-    all others are sums. `-` gives what was added after an earlier moment, for the same operators: the names in
-    `CONSTANT` stay as they are. `repr` shows what is not zero.
+    `+` adds the counts of several operators, such as one in each process: for the names in `HIGHEST`, the highest value
+    counts. `-` gives the increase since an earlier moment, for the same operators: the names in `CONSTANT` stay as they
+    are. `repr` shows what is not zero.
 
     A new count is one line here: `Statistics`, `Totals`, their sums, reports and Spark's metrics then have it.
 

@@ -18,9 +18,35 @@ from .statistics import Counts
 
 __all__ = ["Totals", "Verdict", "judge"]
 
+# Enough to judge a run: this many calls, or this many in each slot
+ENOUGH_CALLS, ROUNDS = 10, 2
+MORE_CALLS = f"Judge a run in which at least {ENOUGH_CALLS} calls, and one in each slot, have ended."
 
-CALLS_OF_A_CLASS = 10  # so that its mean is meaningful
+# Shares of the time. From 0.5 on, no other reason has a larger one
+CPU_IS_BUSY = CONSUMER_IS_LATE = LOOP_IS_BLOCKED = SLOTS_ARE_BUSY = 0.9
+GATE_IS_SHUT = 0.5
+WASTE = 0.5  # of the time of calls
+GROUPS_ARE_FULL = 0.5  # share of the largest size
 
+CALLS_OF_A_LOAD = 10  # fewer calls have no meaningful latency
+# Factors of the latency, from a low to a high load. From 2.0 on, a call waits in the service for half of its time
+RISE, SATURATION = 1.25, 2.0
+
+
+Limit: TypeAlias = Literal[
+    "unknown",
+    "cpu",
+    "consumer",
+    "gate",
+    "blocking",
+    "timeouts",
+    "retries",
+    "service",
+    "capacity",
+    "key",
+    "buffer",
+    "source",
+]
 
 Compared: TypeAlias = tuple[LoadClass, LoadClass]  # the lowest and the highest load
 
@@ -30,12 +56,12 @@ Compared: TypeAlias = tuple[LoadClass, LoadClass]  # the lowest and the highest 
 class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
     """Where the time of one or several operators has gone, as sums. Experimental: it may change in any release.
 
-    `+` adds those of several operators, such as one in each process. `-` gives what was added after earlier totals of
-    the same operator. Times are in seconds. `explain()` of the sum describes the mean operator.
+    `+` adds the totals of several operators, such as one in each process. `-` gives the increase since earlier totals
+    of the same operator. Times are in seconds. `explain()` of the sum describes the mean operator.
 
     Args:
-        operators: How many operators these are.
-        ordered: How many of them have the mode "ordered".
+        operators: The number of operators.
+        ordered: The number of operators with the mode "ordered".
         capacity: Upper limit of invocations that run at once in an operator.
         buffer: Upper limit of records that an operator holds.
         group: Upper limit of records in a call. 0: without the option `group`.
@@ -49,8 +75,8 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
         withheld: The part of `source` in which Spark took outputs and gave no input.
         full: The time in which a slot was free, the buffer was full, and no record waited for its key.
         consumer: The time in which outputs waited for the consumer.
-        cpu: The CPU time of the thread of the loop and, where the system counts it, the time it waited for the CPU.
-        keyed: The time in which a slot was free, and all records that waited did so for an earlier one with their key.
+        cpu: The CPU time of the loop's thread and, where the system counts it, the thread's wait for the CPU.
+        keyed: The time in which a slot was free, and all waiting records waited for an earlier one with their key.
         gated: The time in which a slot was free, and a gate held back calls.
         retries: The time in which a slot was free, and new records waited until fewer records wait for their retry.
         blocked: The time in which a call ran that let no other task run.
@@ -113,12 +139,12 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
 
     @property
     def first_calls(self) -> float:
-        """Calls that have ended without those of retries, about."""
+        """The number of calls that have ended, without retries; with groups, an estimate."""
         return self.records / self.size
 
     @property
     def in_flight(self) -> float:
-        """Calls that ran at once, the mean over the time in which there were elements."""
+        """The mean number of calls that ran at once, over the time in which there were elements."""
         return _share(self.busy, self.supply)
 
     @property
@@ -138,9 +164,9 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
 
     @property
     def started_at_once(self) -> bool:
-        """Whether there were no more calls than slots, so that none had to wait for one.
+        """Whether there were no more calls than slots, so that no call had to wait for a slot.
 
-        One of several operators may have had many records. So none of them may have used all of its slots.
+        Among several operators, one may have had most of the records. So none of them may have used all of its slots.
         """
         calls = self.first_calls + self.running
         return calls <= self.capacity or (calls <= self.operators * self.capacity and self.peak_running < self.capacity)
@@ -162,7 +188,137 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
 
 
-RISE = 1.25  # of the latency from a low to a high load
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What limits the throughput of an operator, and what to change. `str()` gives the sentences and the advice.
+
+    Attributes:
+        limit: "gate": a gate holds calls back, or refuses most of them. "capacity": all slots are busy. "service": all
+            slots are busy, and more load only raises the latency. "source": slots are free, because elements arrive too
+            slowly. "consumer": outputs wait for it. "buffer": slots are free and the buffer is full of results that
+            wait for a straggler. "key": slots are free, because records wait for an earlier one with the same key.
+            "timeouts": all slots are busy, most of the time with calls that time out. "retries": all slots are busy,
+            most of the time with attempts that are repeated; or slots are free, and no new record begins because too
+            many wait for their retry, or because those fill the buffer. "cpu": the thread of the event loop is busy.
+            "blocking": the function blocks that thread, so the calls run one after another. "unknown": too few
+            invocations have ended.
+        advice: What to change, in one sentence.
+        sentences: The numbers that show it.
+    """
+
+    limit: Limit
+    advice: str
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.sentences, self.advice])
+
+
+def judge(totals: Totals, loads: Iterable[LoadClass] = ()) -> Verdict:
+    """The verdict on these totals, given the latency at each load, in ascending order of the loads."""
+    if not (totals.mean_latency > 0 and totals.seconds > 0):
+        return Verdict("unknown", MORE_CALLS, (_of_nothing(totals), *refusals(totals)))
+    compared = _compared(loads)
+    limit = _limit_of(totals, compared)
+    if limit == "unknown":
+        return Verdict(limit, MORE_CALLS, (*throughput(totals), _of_few(totals)))
+    if limit == "capacity":
+        reason, advice = _of_capacity(totals, compared)
+    elif limit == "service":
+        assert compared is not None
+        reason, advice = _of_service(totals, *compared)
+    else:
+        reason, advice = EXPLANATIONS[limit](totals)
+    return Verdict(limit, advice, (*throughput(totals), reason))
+
+
+def _compared(loads: Iterable[LoadClass]) -> Compared | None:
+    """The lowest and the highest load. None: they are about equal, or too few calls ran at them."""
+    known = [each for each in loads if each.calls >= CALLS_OF_A_LOAD and each.latency > 0]
+    return (known[0], known[-1]) if known and 2 * known[0].running < known[-1].running else None
+
+
+# Which limit
+
+
+def _limit_of(totals: Totals, compared: Compared | None) -> Limit:
+    if totals.first_calls < min(ENOUGH_CALLS, ROUNDS * totals.capacity):
+        if totals.share_of_run(totals.blocked) >= LOOP_IS_BLOCKED:
+            return "blocking"
+        return "gate" if totals.share_of_supply(totals.gated) >= GATE_IS_SHUT else "unknown"
+    return _limit_outside(totals) or _limit_of_flow(totals, compared)
+
+
+def _limit_outside(totals: Totals) -> Limit | None:
+    """The limit, if it is outside the operator's options and its source."""
+    if totals.share_of_run(totals.cpu) >= CPU_IS_BUSY:
+        return "cpu"
+    blocked, is_late = totals.share_of_run(totals.blocked), totals.share_of_run(totals.consumer) >= CONSUMER_IS_LATE
+    if blocked >= LOOP_IS_BLOCKED:
+        return "blocking"
+    is_shut = totals.share_of_supply(totals.gated) >= GATE_IS_SHUT or totals.refused > totals.records
+    if is_shut and not is_late:
+        return "gate"
+    if blocked >= WASTE and _waits_for_slots(totals):
+        return "blocking"
+    return "consumer" if is_late else None
+
+
+def _limit_of_flow(totals: Totals, compared: Compared | None) -> Limit:
+    if totals.slots_busy < SLOTS_ARE_BUSY and not _waits_for_slots(totals):
+        return _limit_of_jobs(totals)
+    if totals.started_at_once:
+        return "source"
+    return _limit_of_slots(totals, compared) if totals.first_calls >= totals.capacity else "unknown"
+
+
+def _limit_of_jobs(totals: Totals) -> Limit:
+    """The limit if slots wait for records."""
+    held = totals.full + totals.keyed
+    if totals.source >= max(held, totals.retries):
+        return "consumer" if 2 * totals.withheld > totals.source else "source"
+    if totals.retries >= held:
+        return "retries"
+    if totals.keyed >= totals.full:
+        return "key"
+    return "retries" if _share(totals.rested_seconds, totals.latency_seconds) >= WASTE else "buffer"
+
+
+def _waits_for_slots(totals: Totals) -> bool:
+    most = max(totals.source, totals.full + totals.keyed, totals.retries)
+    return totals.slot_wait_share >= totals.share_of_supply(most)
+
+
+def _limit_of_slots(totals: Totals, compared: Compared | None) -> Limit:
+    """The limit if records wait for slots."""
+    if totals.share_of_calls(totals.timed_out_seconds) >= WASTE:
+        return "timeouts"
+    if totals.share_of_calls(totals.repeated_seconds) >= WASTE:
+        return "retries"
+    return "service" if compared is not None and _is_saturated(*compared) else "capacity"
+
+
+def _is_saturated(low: LoadClass, high: LoadClass) -> bool:
+    return high.latency >= SATURATION * low.latency
+
+
+# Sentences
+
+
+def _of_nothing(totals: Totals) -> str:
+    if totals.records:
+        return f"No call took any time. Calls that have ended: {round(totals.first_calls):,}."
+    if totals.running:
+        return f"No call has ended yet. Calls that run: {totals.running:,}."
+    return "No call was made."
+
+
+def _of_few(totals: Totals) -> str:
+    ended = round(totals.first_calls)
+    return (
+        f"Too few calls to judge: of {ended + totals.running:,} started, {ended:,} ended, with a capacity of "
+        f"{totals.capacity:,}."
+    )
 
 
 def throughput(totals: Totals) -> Iterator[str]:
@@ -203,7 +359,7 @@ def refusals(totals: Totals) -> Iterator[str]:
         yield f"Gates refused retries{why}."
 
 
-def _of_cpu(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_cpu(totals: Totals) -> tuple[str, str]:
     share = totals.share_of_run(totals.cpu)
     return (
         f"The thread of the event loop used the CPU, or waited for it, {share:.0%} of the time.",
@@ -211,14 +367,14 @@ def _of_cpu(totals: Totals, _: Compared | None) -> tuple[str, str]:
     )
 
 
-def _of_consumer(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_consumer(totals: Totals) -> tuple[str, str]:
     return (
         f"Outputs waited for the consumer {totals.share_of_run(totals.consumer):.0%} of the time.",
         "Make the code that receives the results faster, or receive in several tasks.",
     )
 
 
-def _of_gate(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_gate(totals: Totals) -> tuple[str, str]:
     if totals.refused > totals.records:
         reason = f"Gates refused {totals.refused:,} of {plural(totals.refused + totals.records, 'record')}."
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
@@ -237,7 +393,7 @@ def _of_gate(totals: Totals, _: Compared | None) -> tuple[str, str]:
 
 
 def _fewer_calls(totals: Totals) -> str:
-    """How more records come to share a call; "" without groups."""
+    """How to put more records into a call; "" without groups."""
     if not (totals.groups and totals.group):
         return ""
     if totals.group_size < GROUPS_ARE_FULL * totals.group:
@@ -263,9 +419,7 @@ def _of_capacity(totals: Totals, compared: Compared | None) -> tuple[str, str]:
     return reason, f"{set_it} If the throughput did not rise, {back}."
 
 
-def _of_service(totals: Totals, compared: Compared | None) -> tuple[str, str]:
-    assert compared is not None
-    low, high = compared
+def _of_service(totals: Totals, low: LoadClass, high: LoadClass) -> tuple[str, str]:
     # Not less than ran at the low load: only there the latency is known not to rise
     enough = max(low.running, round(totals.capacity * low.latency / high.latency))
     advice = f"; for this one, capacity={enough:,} is enough" if enough < totals.capacity else ""
@@ -275,7 +429,7 @@ def _of_service(totals: Totals, compared: Compared | None) -> tuple[str, str]:
     )
 
 
-def _of_blocking(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_blocking(totals: Totals) -> tuple[str, str]:
     reason = (
         f"The function let nothing else run {totals.share_of_run(totals.blocked):.0%} of the time, "
         f"{duration(totals.blocked / totals.calls)} in each call. The thread of the loop used the CPU "
@@ -284,7 +438,7 @@ def _of_blocking(totals: Totals, _: Compared | None) -> tuple[str, str]:
     return reason, "Call a blocking function in a thread, with adapters.in_thread, or replace it by an async one."
 
 
-def _of_timeouts(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_timeouts(totals: Totals) -> tuple[str, str]:
     share = totals.share_of_calls(totals.timed_out_seconds)
     return (
         f"{_slots(totals)} Calls that timed out took {share:.0%} of that time.",
@@ -292,7 +446,7 @@ def _of_timeouts(totals: Totals, _: Compared | None) -> tuple[str, str]:
     )
 
 
-def _of_retries(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_retries(totals: Totals) -> tuple[str, str]:
     cause = "Find out why the attempts fail."
     fewer = "" if totals.finding else ' Try capacity="auto": it makes fewer calls while the service refuses them.'
     at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
@@ -318,7 +472,7 @@ def _retries(totals: Totals) -> str:
     return f"{totals.retried:,} {'retry' if totals.retried == 1 else 'retries'}"
 
 
-def _of_key(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_key(totals: Totals) -> tuple[str, str]:
     reason = (
         f"Slots were free {totals.share_of_supply(totals.keyed):.0%} of the time, while records waited for "
         "earlier ones with the same key."
@@ -327,7 +481,7 @@ def _of_key(totals: Totals, _: Compared | None) -> tuple[str, str]:
     return reason, f"{faster} More capacity changes nothing."
 
 
-def _of_buffer(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_buffer(totals: Totals) -> tuple[str, str]:
     records = totals.capacity * max(totals.group, 1)  # in calls that use all slots
     if totals.buffer < records and not _has_stragglers(totals):
         calls = plural(max(1, round(totals.buffer / totals.size)), "call")
@@ -343,11 +497,11 @@ def _of_buffer(totals: Totals, _: Compared | None) -> tuple[str, str]:
 
 
 def _has_stragglers(totals: Totals) -> bool:
-    """Whether a tenth of the buffer, on average, were results that waited for the output order."""
+    """Whether, on average, a tenth of the buffer held results that waited for the output order."""
     return 10 * totals.head_wait_seconds > totals.buffer * totals.supply
 
 
-def _of_source(totals: Totals, _: Compared | None) -> tuple[str, str]:
+def _of_source(totals: Totals) -> tuple[str, str]:
     source = totals.share_of_supply(totals.source)
     if totals.started_at_once and source <= totals.slot_wait_share:
         count = plural(round(totals.first_calls) + totals.running, "call")
@@ -380,10 +534,8 @@ def _response(low: LoadClass, high: LoadClass) -> str:
     )
 
 
-# limit -> (the totals, the loads -> the reason, the advice)
+# limit -> (totals -> the reason, the advice)
 EXPLANATIONS = {
-    "capacity": _of_capacity,
-    "service": _of_service,
     "cpu": _of_cpu,
     "consumer": _of_consumer,
     "gate": _of_gate,
@@ -394,156 +546,3 @@ EXPLANATIONS = {
     "buffer": _of_buffer,
     "source": _of_source,
 }
-
-Limit: TypeAlias = Literal[
-    "unknown",
-    "cpu",
-    "consumer",
-    "gate",
-    "blocking",
-    "timeouts",
-    "retries",
-    "service",
-    "capacity",
-    "key",
-    "buffer",
-    "source",
-]
-
-# With fewer calls, nothing is known
-ENOUGH_CALLS = 10
-ROUNDS = 2  # so many calls in each slot are enough, too
-
-MORE_CALLS = f"Judge a run in which at least {ENOUGH_CALLS} calls, and one in each slot, have ended."
-
-# Shares of the time. From 0.5 on, no other reason has a larger one
-CPU_IS_BUSY = 0.9
-CONSUMER_IS_LATE = 0.9
-LOOP_IS_BLOCKED = 0.9
-SLOTS_ARE_BUSY = 0.9
-GATE_IS_SHUT = 0.5
-GROUPS_ARE_FULL = 0.5  # share of the largest size
-WASTE = 0.5  # share of the time of calls
-# Of the latency, from a low to a high load: then a call waits in the service for half of its time or more
-SATURATION = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What limits the throughput of an operator, and what to change. `str()` gives the sentences and the advice.
-
-    Attributes:
-        limit: "gate": a gate holds calls back, or refuses most of them. "capacity": all slots are busy. "service": all
-            slots are busy, and more load only raises the latency. "source": slots are free, because elements arrive too
-            slowly. "consumer": outputs wait for it. "buffer": slots are free and the buffer is full of results that
-            wait for a straggler. "key": slots are free, because records wait for an earlier one with the same key.
-            "timeouts": all slots are busy, most of the time with calls that time out. "retries": all slots are busy,
-            most of the time with attempts that are repeated; or slots are free, and no new record begins because too
-            many wait for their retry, or because those fill the buffer. "cpu": the thread of the event loop is busy.
-            "blocking": the function blocks that thread, so the calls run one after another. "unknown": too few
-            invocations have ended.
-        advice: What to change, in one sentence.
-        sentences: The numbers on which this rests.
-    """
-
-    limit: Limit
-    advice: str
-    sentences: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join([*self.sentences, self.advice])
-
-
-def judge(totals: Totals, loads: Iterable[LoadClass] = ()) -> Verdict:
-    """The verdict on operators, given the latency at each load in ascending order."""
-    if not (totals.mean_latency > 0 and totals.seconds > 0):
-        return Verdict("unknown", MORE_CALLS, (_of_nothing(totals), *refusals(totals)))
-    compared = _compared(loads)
-    limit = _limit_of(totals, compared)
-    if limit == "unknown":
-        return Verdict(limit, MORE_CALLS, (*throughput(totals), _of_few(totals)))
-    reason, advice = EXPLANATIONS[limit](totals, compared)
-    return Verdict(limit, advice, (*throughput(totals), reason))
-
-
-def _compared(loads: Iterable[LoadClass]) -> Compared | None:
-    """The lowest and the highest load; None if they are about equal."""
-    known = [each for each in loads if each.calls >= CALLS_OF_A_CLASS and each.latency > 0]
-    return (known[0], known[-1]) if known and 2 * known[0].running < known[-1].running else None
-
-
-def _of_nothing(totals: Totals) -> str:
-    if totals.records:
-        return f"No call took any time. Calls that have ended: {round(totals.first_calls):,}."
-    if totals.running:
-        return f"No call has ended yet. Calls that run: {totals.running:,}."
-    return "No call was made."
-
-
-def _of_few(totals: Totals) -> str:
-    ended = round(totals.first_calls)
-    return (
-        f"Too few calls to judge: of {ended + totals.running:,} started, {ended:,} ended, with a capacity of "
-        f"{totals.capacity:,}."
-    )
-
-
-def _limit_of(totals: Totals, compared: Compared | None) -> Limit:
-    if totals.first_calls < min(ENOUGH_CALLS, ROUNDS * totals.capacity):
-        if totals.share_of_run(totals.blocked) >= LOOP_IS_BLOCKED:
-            return "blocking"
-        return "gate" if totals.share_of_supply(totals.gated) >= GATE_IS_SHUT else "unknown"
-    return _limit_outside(totals) or _limit_of_flow(totals, compared)
-
-
-def _limit_outside(totals: Totals) -> Limit | None:
-    """The limit of an operator, if it is neither one of its options nor its source."""
-    if totals.share_of_run(totals.cpu) >= CPU_IS_BUSY:
-        return "cpu"
-    blocked, is_late = totals.share_of_run(totals.blocked), totals.share_of_run(totals.consumer) >= CONSUMER_IS_LATE
-    if blocked >= LOOP_IS_BLOCKED:
-        return "blocking"
-    is_shut = totals.share_of_supply(totals.gated) >= GATE_IS_SHUT or totals.refused > totals.records
-    if is_shut and not is_late:
-        return "gate"
-    if blocked >= WASTE and _waits_for_slots(totals):
-        return "blocking"
-    return "consumer" if is_late else None
-
-
-def _limit_of_flow(totals: Totals, compared: Compared | None) -> Limit:
-    if totals.slots_busy < SLOTS_ARE_BUSY and not _waits_for_slots(totals):
-        return _limit_of_jobs(totals)
-    if totals.started_at_once:
-        return "source"
-    return _limit_of_slots(totals, compared) if totals.first_calls >= totals.capacity else "unknown"
-
-
-def _limit_of_jobs(totals: Totals) -> Limit:
-    """The limit of an operator whose slots wait for records."""
-    held = totals.full + totals.keyed
-    if totals.source >= max(held, totals.retries):
-        return "consumer" if 2 * totals.withheld > totals.source else "source"
-    if totals.retries >= held:
-        return "retries"
-    if totals.keyed >= totals.full:
-        return "key"
-    return "retries" if _share(totals.rested_seconds, totals.latency_seconds) >= WASTE else "buffer"
-
-
-def _waits_for_slots(totals: Totals) -> bool:
-    most = max(totals.source, totals.full + totals.keyed, totals.retries)
-    return totals.slot_wait_share >= totals.share_of_supply(most)
-
-
-def _limit_of_slots(totals: Totals, compared: Compared | None) -> Limit:
-    """The limit of an operator whose records wait for slots."""
-    if totals.share_of_calls(totals.timed_out_seconds) >= WASTE:
-        return "timeouts"
-    if totals.share_of_calls(totals.repeated_seconds) >= WASTE:
-        return "retries"
-    return "service" if compared is not None and _is_saturated(*compared) else "capacity"
-
-
-def _is_saturated(low: LoadClass, high: LoadClass) -> bool:
-    return high.latency >= SATURATION * low.latency
