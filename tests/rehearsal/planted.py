@@ -33,8 +33,8 @@ def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:
     return trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
-def simulated(service: Planted, elements: int, seed: int, *, may_skip_events: bool = True, **options: Any) -> Run:
-    return simulate(Seeded(service, seed), elements, Options(**options), Random(seed), may_skip_events=may_skip_events)
+def simulated(service: Planted, elements: int, seed: int, **options: Any) -> Run:
+    return simulate(Seeded(service, seed), elements, Options(**options), Random(seed))
 
 
 def operated(service: Planted, elements: int, seed: int, **options: Any) -> tuple[float, Statistics]:

@@ -21,9 +21,7 @@ class NoLuck(Random):
 def calls_of(cap: Cap, starts: list[float]) -> list[RecordedCall]:
     """The calls that start then, admitted or refused by this limit."""
     admits = cap.open(NoLuck())
-    return [
-        RecordedCall(now, 0.1, "answered" if admits(now) else "refused", weight=1.0, load=1) for now in starts
-    ]
+    return [RecordedCall(now, 0.1, "answered" if admits(now) else "refused", weight=1.0, load=1) for now in starts]
 
 
 def seen(starts: list[float], admitted: str) -> _Seen:
@@ -152,9 +150,7 @@ def test_the_limit_that_refused_the_calls_is_among_those_found(cap: Cap, most: f
 def test_refusals_by_chance_have_no_limit() -> None:
     random = Random(3)
     calls = [
-        RecordedCall(
-            0.01 * number, 0.1, "refused" if random.random() < 0.1 else "answered", weight=1.0, load=1
-        )
+        RecordedCall(0.01 * number, 0.1, "refused" if random.random() < 0.1 else "answered", weight=1.0, load=1)
         for number in range(800)
     ]
     assert caps_of(calls, 1.0, 1_000.0) == []

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -22,7 +21,6 @@ from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import Auto, Budget, Gate, PerKey, RateLimit, settle
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
 from trio_asyncio_io.rehearsal._cap import FIRST_CALLS, Cap, Kind
-from trio_asyncio_io.rehearsal._forecast import _Keys
 from trio_asyncio_io.rehearsal._service import fit
 
 BY_NAME = {service.name: service for service in SERVICES}
@@ -177,7 +175,6 @@ def test_a_number_that_the_sample_cannot_tell_is_not_shown() -> None:
     assert row.high > 2 * row.low
     assert str(forecast).splitlines()[1].split()[:2] == ["60", "?"]
     assert "? The sample cannot tell this number." in str(forecast)
-    assert "<td>?</td>" in forecast._repr_html_()
 
 
 def test_a_limit_that_admits_the_whole_sample_is_named_as_one_that_it_cannot_show() -> None:
@@ -243,8 +240,8 @@ def test_a_whole_burst_is_found_exactly() -> None:
 
 
 def test_a_sample_that_is_slower_than_the_run_says_so(sample: Sample) -> None:
-    said = "The run makes up to 1,820 calls per second, and the sample made at most 200 in one second"
-    assert any(said in each for each in rehearse(sample, 10_000, capacity=[20, 150]).assumptions)
+    said = r"The run makes up to 1,[78]\d\d calls per second, and the sample made at most 200 in one second"
+    assert any(re.match(said, each) for each in rehearse(sample, 10_000, capacity=[20, 150]).assumptions)
     assert not any("The run makes" in each for each in rehearse(sample, 10_000, capacity=20).assumptions)
 
 
@@ -322,20 +319,7 @@ def test_few_elements_are_simulated_for_a_million(
 
     monkeypatch.setattr(_forecast, "simulate", counted)
     rehearse(sample, 1_000_000, capacity=[20, 50, 100, 150], **options)
-    assert sum(simulated) < (150_000 if options else 1_000_000)
-
-
-def test_the_keys_of_each_run_are_as_uneven_as_random_ones() -> None:
-    counts = [max(Counter(map(_Keys(20, run), range(3_000))).values()) for run in range(100)]
-    assert fmean(counts) == pytest.approx(173, abs=2)  # 150, and 1.87 standard deviations of 12
-    assert len(set(counts)) > 10
-
-
-def test_a_keyed_run_is_as_long_as_its_most_frequent_key() -> None:
-    row = rehearse(sampled(EVENLY, 1), 3_000, capacity=200, mode="keyed", keys=20).rows[0]
-    assert row.seconds == pytest.approx(17.3, rel=0.03)
-    assert row.low < 16.9
-    assert row.high > 17.7
+    assert sum(simulated) < 150_000
 
 
 def test_no_two_runs_of_a_forecast_are_equal(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +334,7 @@ def test_no_two_runs_of_a_forecast_are_equal(sample: Sample, monkeypatch: pytest
 
     monkeypatch.setattr(_forecast, "simulate", seen)
     rehearse(sample, 500, capacity=20)
-    assert len(begins) == len(set(begins)) == 3 + 29
+    assert len(begins) == len(set(begins)) == 15 + 19
 
 
 def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:
@@ -490,12 +474,6 @@ def test_what_if_calls_are_slower_or_unseen() -> None:
     assert "What if: 0.01 of the calls take 5 s." in unseen.assumptions
 
 
-def test_keys_hold_back_a_keyed_run() -> None:
-    taken = sampled(EVENLY, 1)
-    few, many = (rehearse(taken, 2_000, capacity=50, mode="keyed", keys=keys).rows[0] for keys in (5, 100_000))
-    assert few.seconds > 5 * many.seconds
-
-
 # The best row
 
 
@@ -567,9 +545,8 @@ def test_a_plot_is_a_document(busy: Forecast) -> None:
 
 def test_a_notebook_shows_the_plot_and_the_table(busy: Forecast) -> None:
     html = ET.fromstring(busy._repr_html_())
-    assert len(html.findall(".//tbody/tr")) == 4
     assert html.find("{http://www.w3.org/2000/svg}svg") is not None
-    assert "* The sample has not reached this load: a guess." in [each.text for each in html.findall("p")]
+    assert [each.text for each in html.findall("pre")] == [str(busy)]
 
 
 # Comparison with the run
@@ -635,9 +612,7 @@ class Weighted(Gate):
         ({"capacity": [20, 0]}, ValueError, "capacity must be at least 1, got 0"),
         ({"capacity": {20}}, TypeError, "capacity must be a whole number or a list of them"),
         ({"buffer": 5, "capacity": 20}, ValueError, "buffer must be at least the capacity, 20, got 5"),
-        ({"mode": "sorted"}, ValueError, "mode must be one of ordered, unordered, keyed, got 'sorted'"),
-        ({"mode": "keyed"}, TypeError, 'mode "keyed" takes keys=, the number of keys, got None'),
-        ({"keys": 5}, ValueError, 'keys is for mode "keyed", got 5'),
+        ({"mode": "keyed"}, ValueError, 'mode must be "ordered" or "unordered", got .keyed.'),
         ({"gate": PerKey(RateLimit(1.0), key=str)}, ValueError, "gate must have no PerKey"),
         ({"gate": Weighted()}, ValueError, r"gate must have no weight, because the sample has none"),
         ({"slower": 0}, ValueError, "slower must be a finite factor above 0, got 0"),
@@ -687,3 +662,15 @@ def test_calls_that_take_no_time_are_a_sample() -> None:
 
 def test_a_sample_can_be_pickled(sample: Sample) -> None:
     assert pickle.loads(pickle.dumps(sample)) == sample
+
+
+def test_unseen_calls_take_the_time_given_even_if_the_others_are_slower() -> None:
+    forecast = rehearse(sampled(EVENLY, 1), 1_000, capacity=10, slower=2.0, unseen=(1.0, 5.0))
+    assert forecast.rows[0].seconds == pytest.approx(500.0)
+    assert "What if: all calls take 2 times as long and 1 of the calls take 5 s." in forecast.assumptions
+
+
+def test_a_forecast_without_a_duration_can_be_compared() -> None:
+    taken = Sample((RecordedCall(0.0, 0.0, "answered", 0.0, 1),), 1, (), 5.0)
+    _, statistics = operated(EVENLY, 100, 1, capacity=10, timeout=60.0)
+    assert "The run took 1 s (more), outside the interval." in rehearse(taken, 100, capacity=1).compare(statistics, 1.0)

@@ -47,7 +47,7 @@ RUNS, MARGIN = 10, 0.05
 
 @st.composite
 def plain_settings(draw: st.DrawFn) -> dict[str, Any]:
-    """Those of the faster engine."""
+    """Without retries and gates."""
     capacity = draw(st.integers(1, 30))
     return {
         "capacity": capacity,
@@ -59,17 +59,12 @@ def plain_settings(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def settings(draw: st.DrawFn) -> dict[str, Any]:
-    """Those that need events: with retries, gates or keys."""
+    """With retries, and perhaps with gates."""
     options = draw(plain_settings())
     gates = [None, RateLimit(70.0), RateLimit(300.0, burst=10.0), AtMost(1)]
     gate = draw(st.sampled_from(gates))
     budget = draw(st.sampled_from([None, RetryBudget(0.1, 2.0)]))
-    is_keyed = draw(st.booleans())
-    if is_keyed:
-        options |= {"mode": "keyed", "key": lambda number: number % 7}
-        if gate is not None:  # the operator refills a full buffer in bursts, and the simulation record by record
-            options["buffer"] = 1000
-    if is_keyed or gate is not None or budget is not None:
+    if gate is not None or budget is not None:
         options["timeout"] = 1000.0  # deadlines coincide; see `check_run`
     return {**options, "gate": gate, "retry": FixedDelay(3, 0.0371, budget=budget)}
 
@@ -93,7 +88,7 @@ def test_a_plain_run_takes_the_time_and_the_calls_of_the_operator(
 
 
 @given(service=services(), options=settings(), seed=st.integers(0, 10))
-def test_a_run_with_retries_gates_and_keys_takes_the_time_and_the_calls_of_the_operator(
+def test_a_run_with_retries_and_gates_takes_the_time_and_the_calls_of_the_operator(
     service: Planted, options: dict[str, Any], seed: int
 ) -> None:
     # Calls that are refused at one instant end together; their order decides which record is retried or times out
@@ -126,20 +121,6 @@ def test_a_run_with_gates_and_deadlines_takes_about_the_time_of_the_operator() -
     assert run.seconds == pytest.approx(seconds, rel=0.02)
     assert run.timed_out == pytest.approx(statistics.timed_out, rel=0.1)
     assert statistics.timed_out > 50
-
-
-@pytest.mark.parametrize("mode", ["ordered", "unordered"])
-@pytest.mark.parametrize("buffer", [10, 13, 1000])
-@pytest.mark.parametrize("timeout", [0.15, 1000.0])
-def test_both_engines_give_the_same_run(mode: str, buffer: int, timeout: float) -> None:
-    service = Planted("planted", draw_failing, servers=7)
-    options = {"capacity": 10, "mode": mode, "buffer": buffer, "timeout": timeout}
-    fast = simulated(service, 500, 1, **options)
-    slow = simulated(service, 500, 1, may_skip_events=False, **options)
-    assert fast.seconds == pytest.approx(slow.seconds)
-    assert fast.delay(0.5) == pytest.approx(slow.delay(0.5))
-    assert fast.latency == pytest.approx(slow.latency)
-    assert (fast.calls, fast.failed, fast.timed_out) == (slow.calls, slow.failed, slow.timed_out)
 
 
 def test_a_refused_record_fails_without_a_call() -> None:
@@ -210,18 +191,13 @@ class Evenly:
         return lambda _, __: (seconds := next(numbers, last), RecordedCall(0.0, seconds, "answered", 0.0, 1))
 
 
-def run_of(service: Evenly, elements: int, *, may_skip_events: bool, **options: Any) -> Run:
-    return simulate(service, elements, Options(**options), Random(1), may_skip_events=may_skip_events)
-
-
-@pytest.fixture(params=[True, False], ids=["in order", "events"])
-def engine(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+def run_of(service: Evenly, elements: int, **options: Any) -> Run:
+    return simulate(service, elements, Options(**options), Random(1))
 
 
 @pytest.mark.parametrize(("elements", "capacity", "seconds"), [(100, 10, 1.0), (101, 10, 1.1), (5, 10, 0.1)])
-def test_equal_calls_take_the_time_of_their_rounds(elements: int, capacity: int, seconds: float, engine: bool) -> None:
-    run = run_of(Evenly(0.1), elements, capacity=capacity, timeout=9.0, may_skip_events=engine)
+def test_equal_calls_take_the_time_of_their_rounds(elements: int, capacity: int, seconds: float) -> None:
+    run = run_of(Evenly(0.1), elements, capacity=capacity, timeout=9.0)
     assert run.seconds == pytest.approx(seconds)
     assert run.calls == elements
     assert run.latency == pytest.approx(0.1 * elements)
@@ -230,14 +206,14 @@ def test_equal_calls_take_the_time_of_their_rounds(elements: int, capacity: int,
 
 def test_the_steady_pace_is_that_of_the_second_half() -> None:
     service = Evenly(*[0.1] * 50, 0.2)
-    run = run_of(service, 100, capacity=1, timeout=9.0, may_skip_events=True)
+    run = run_of(service, 100, capacity=1, timeout=9.0)
     assert run.seconds == pytest.approx(15.0)
     assert run.pace == pytest.approx(5.0)
     assert run.seconds_for(200) == pytest.approx(35.0)
 
 
-def test_a_straggler_holds_back_the_outputs_behind_it(engine: bool) -> None:
-    options: dict[str, Any] = {"capacity": 2, "buffer": 4, "timeout": 9.0, "may_skip_events": engine}
+def test_a_straggler_holds_back_the_outputs_behind_it() -> None:
+    options: dict[str, Any] = {"capacity": 2, "buffer": 4, "timeout": 9.0}
     run = run_of(Evenly(1.0, 0.1), 10, mode="ordered", **options)
     # Three records fit behind the straggler, which the second slot ends at 0.3; six more take both slots from 1.0 on
     assert run.seconds == pytest.approx(1.3)
@@ -247,13 +223,13 @@ def test_a_straggler_holds_back_the_outputs_behind_it(engine: bool) -> None:
     assert unordered.seconds == pytest.approx(1.0)
 
 
-def test_a_call_that_takes_too_long_ends_at_its_deadline(engine: bool) -> None:
-    run = run_of(Evenly(5.0, 0.1), 3, capacity=1, timeout=1.0, may_skip_events=engine)
+def test_a_call_that_takes_too_long_ends_at_its_deadline() -> None:
+    run = run_of(Evenly(5.0, 0.1), 3, capacity=1, timeout=1.0)
     assert run.seconds == pytest.approx(1.2)
     assert (run.timed_out, run.failed) == (1, 0)
 
 
 def test_a_quantile_of_the_delays_is_one_of_them() -> None:
-    run = run_of(Evenly(0.4, 0.1, 0.3, 0.2), 4, capacity=4, mode="unordered", timeout=9.0, may_skip_events=True)
+    run = run_of(Evenly(0.4, 0.1, 0.3, 0.2), 4, capacity=4, mode="unordered", timeout=9.0)
     assert [run.delay(share) for share in (0.0, 0.25, 0.5, 0.99)] == pytest.approx([0.1, 0.2, 0.3, 0.4])
     assert Run(0).delay(0.5) == 0.0

@@ -30,8 +30,9 @@ class Histogram:
     histograms can be added and subtracted.
 
     Args:
-        counts: (bucket, count) of each bucket that is not empty, in ascending order. The number of a bucket is the upper
-            16 bits of its durations, which are seconds as 64-bit floats. A list of lists, as JSON has it, is accepted.
+        counts: (bucket, count) of each bucket that is not empty, in ascending order. The number of a bucket is the
+            upper 16 bits of its durations, which are seconds as 64-bit floats. A list of lists, as JSON has it, is
+            accepted.
 
     Example:
         >>> histogram = Histogram.of([0.1] * 98 + [2.0, 3.0])

@@ -11,7 +11,7 @@ The simulation runs the operator's own parts against a model of the service.
 # The layout. Imports point down only. Only `_record` imports Trio.
 #
 #     _forecast              simulates each setting several times, and compares them
-#     _drawing  _sentences   a forecast as a table, as SVG, and in words
+#     _drawing  _sentences   a forecast as a table and as a drawing, and in words
 #     _record  _simulation   takes a sample with the operator; one simulated run, without tasks
 #     _service  _row         the model of the service, fitted to a sample; the forecast for one capacity
 #     _cap                   the rates at which the service may admit calls

@@ -10,7 +10,7 @@ first calls; and those that may explain the first calls are tried for more of th
 * a fixed window, which begins at multiples of its length or with the first call after the last one: those admitted
   since its beginning.
 
-Whatever explains the sample may be the limit of the service. So the result is not one rate, but all of them.
+Each limit that explains the sample may be the service's own, so the result has all of them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ from ._sample import RecordedCall
 
 __all__ = ["FINE_STEP", "Cap", "caps_of"]
 
-FIRST_CALLS, MOST_CALLS = 400, 1_600  # that all limits are tried on, and those that explain these
-# The steps of the scales of rates and windows: of all, around the best ones, and around the best of those. If a limit
-# admits n calls of a sample one after the other, a rate that is off by a share of 1 / n misplaces one of them
+# All limits are tried on this number of calls, and those that explain these calls on a larger number
+FIRST_CALLS, MOST_CALLS = 400, 1_600
+# Factors between neighbours on the scales of rates and windows: on the first scale, around its best values, and around
+# the best values of these. If a limit admits n calls in a row, a rate with an error of 1 / n misplaces one of them
 STEP, FINE_STEP, FINEST_STEP = 1.06, 1.006, 1.0006
-FINE = 3  # so many best ones
+FINE = 3  # the number of best values
 LIKELY = 1.3  # upper limit of the rate of a bucket that was rarely full, over the rate of its admitted calls
 SHORTEST, LONGEST = 0.05, 4  # windows, in seconds and in lengths of the sample
-TENTHS = 30  # round lengths of fixed windows: tenths of a second up to this number, then seconds
-SLACK = 2.0  # more calls that a limit may fail to explain than the best one, in standard deviations
+TENTHS = 30  # fixed windows of this many tenths of a second, and of whole seconds above it, are tried exactly
+SLACK = 2.0  # a limit may leave this many standard deviations more calls unexplained than the best limit
 # The share of the refused calls that the best limit may leave unexplained. Admitted calls prove nothing
 EXPLAINED = 0.15
-# A limit is searched further if it leaves at most this share of all calls unexplained, beyond those of the best limit
+# The search goes on with a limit that leaves at most this share of all calls more unexplained than the best limit
 ALMOST = 0.05
 ROUNDING = 1e-6
 
@@ -82,12 +83,11 @@ class Cap:
         return _Windows(seconds, None if self.kind == "called" else random.uniform(0, seconds))
 
 
-# What a limit counts. `level` is that of a call that starts now, which is admitted if it is at most `Cap.burst`. Then
-# `admit` follows
+# What a limit counts. A call that starts now is admitted if its `level` is at most `Cap.burst`; then call `admit`
 
 
 class _Bucket:
-    """The tokens that each call would make missing."""
+    """The tokens that are missing from the bucket, with the next call."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -119,7 +119,7 @@ class _Sliding:
 
 
 class _Windows:
-    """The calls of the present window. It began with a call, or else at a multiple of its length from `begin`."""
+    """The calls of the present window, which began with a call, or at a multiple of its length after `begin`."""
 
     def __init__(self, seconds: float, begin: float | None = None) -> None:
         self._seconds, self._begin = seconds, begin
@@ -176,13 +176,13 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a sample saw.
+    """The starts and outcomes of the calls of a sample.
 
     Attributes:
-        starts: Of the calls, in order.
-        admitted: Whether each was.
-        near: Ranges of calls that may have reached the service in any order, each with the number of admitted calls
-            and of refused calls around which it lies.
+        starts: The start of each call, in order.
+        admitted: Whether each call was admitted.
+        near: Ranges of calls that may have reached the service in any order, each with the numbers of admitted and of
+            refused calls at its center.
     """
 
     starts: Sequence[float]
@@ -191,7 +191,7 @@ class _Seen:
 
     @classmethod
     def of(cls, calls: Sequence[RecordedCall]) -> Self:
-        """The calls of a sample. What refusals take more or less is about what calls take to reach the service."""
+        """The starts and outcomes of these calls. Refusals show how much the time to reach the service varies."""
         refusals = sorted(call.seconds for call in calls if call.outcome == "refused")
         blur = ROUNDING + refusals[9 * len(refusals) // 10] - refusals[len(refusals) // 10]
         starts = [call.start for call in calls]
@@ -202,7 +202,7 @@ class _Seen:
         return cls(starts, admitted, near)
 
     def begin(self, seconds: float) -> float:
-        """When fixed windows of a length begin: where most of the steps from a refused to an admitted call agree."""
+        """The beginning of fixed windows of a length that fits most steps from a refused to an admitted call."""
         calls = zip(self.starts, self.admitted, strict=True)
         steps = ((before, now) for (before, was), (now, is_in) in pairwise(calls) if is_in and not was)
         changes: list[tuple[float, int]] = []
@@ -238,21 +238,21 @@ class _Seen:
         return levels
 
     def ordered(self, levels: Sequence[float]) -> list[tuple[float, int]]:
-        """The levels of the calls in order, each with the refused calls, or minus the admitted ones, that have it.
+        """The levels in ascending order, each with the number of refused calls, or of admitted calls times -1.
 
-        For each call, the level counts that explains it best, among those of the calls near it.
+        A call has the level that explains it best among the calls near it.
         """
         lowest = [(min(levels[near]), -admitted) for near, admitted, _ in self.near if admitted]
         highest = [(max(levels[near]), refused) for near, _, refused in self.near if refused]
         return sorted(lowest + highest)
 
     def errors(self, order: Sequence[tuple[float, int]], threshold: float) -> int:
-        """How many calls this threshold misplaces."""
+        """The number of calls on the wrong side of this threshold."""
         within = bisect_right(order, (threshold + ROUNDING, inf))
         return sum(self.admitted) + sum(change for _, change in order[:within])
 
     def threshold(self, order: Sequence[tuple[float, int]]) -> tuple[int, float, float]:
-        """The threshold that best separates admitted from refused calls: how many it misplaces, and its bounds."""
+        """The best threshold between admitted and refused calls: the number on its wrong side, and its bounds."""
         errors = best = sum(self.admitted)  # a threshold below all levels admits none
         low, high = 0.0, order[0][0]
         for (level, change), (following, _) in pairwise([*order, (inf, 0)]):
@@ -262,7 +262,7 @@ class _Seen:
         return best, low, high
 
 
-Tried: TypeAlias = tuple[int, Cap]  # how many calls a limit does not explain
+Tried: TypeAlias = tuple[int, Cap]  # the number of calls that a limit does not explain, and the limit
 Limit: TypeAlias = Callable[[_Seen, float], list[Tried]]  # with a rate, or the length of a window
 
 

@@ -1,104 +1,73 @@
-"""A forecast as a table of text, as a drawing, and as HTML for a notebook."""
+"""A forecast as a table of text, and as a drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from html import escape
+from collections.abc import Callable, Sequence
 from textwrap import wrap
-from typing import NamedTuple
 
 from .._values.describe import amount, duration, plural
 from .._watch.charts import Plot
-from .._watch.page import table
 from .._watch.svg import document, style_sheet
 from ._row import ForecastRow
 
-__all__ = ["Shown", "drawing_of"]
+__all__ = ["drawing_of", "text_of"]
 
 WIDTH = 80
 
 # An interval whose bounds differ by more than this factor has no number in the middle, if the limit is not known
 WIDE = 2.0
-# Numbers of a row. Those in `OPTIONAL` are left out if they are 0 in all rows
 TIMES = ("p50", "p99")
-OPTIONAL = ("weight", "refused", "retried", "timed_out", "failed")
+OPTIONAL = ("weight", "refused", "retried", "timed_out", "failed")  # left out if they are 0 in all rows
+LEFT_OUT = ("p50", "p99", "90 %")  # columns of a table that is too wide, the first one first
 UNKNOWN = "?"
 MILLION, THOUSAND, LONG = 1e6, 1e3, 1e5
 
 
-class Shown(NamedTuple):
-    """What a forecast shows.
-
-    Attributes:
-        rows, elements, assumptions, is_known: As in `Forecast`.
-        best: The best row, or None.
-    """
-
-    rows: Sequence[ForecastRow]
-    elements: int
-    best: ForecastRow | None
-    assumptions: Sequence[str]
-    is_known: bool
-
-    def text(self) -> str:
-        """The rows, the best one and the assumptions, at most 80 columns wide."""
-        cells = self._cells()
-        paragraphs = [*self._legend(cells), *(f"- {each}" for each in self.assumptions)]
-        notes = (line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))
-        return "\n".join([*_lines(cells), "", *notes])
-
-    def html(self) -> str:
-        """The display in a notebook."""
-        head, *cells = self._cells()
-        legend = "".join(f"<p>{escape(each)}</p>" for each in self._legend(cells))
-        notes = "".join(f"<li>{escape(each)}</li>" for each in self.assumptions)
-        drawing = drawing_of(self.rows, self.elements)
-        return f"<div>{drawing}{table(head, cells)}{legend}<ul>{notes}</ul></div>"
-
-    def _legend(self, cells: Sequence[Sequence[str]]) -> Iterator[str]:
-        times = "p50 and p99: from a record's first call to its output."
-        yield f"{plural(self.elements, 'element')}. Intervals of 90 %. {times}"
-        if self.best is not None:
-            yield f"> Take capacity={self.best.capacity}: the smallest tested one that is about as fast as any."
-        if not all(row.is_tested for row in self.rows):
-            yield "* The sample has not reached this load: a guess."
-        if any(UNKNOWN in row for row in cells):
-            yield f"{UNKNOWN} The sample cannot tell this number."
-
-    def _cells(self) -> list[list[str]]:
-        def cell(row: ForecastRow, name: str, unit: Callable[[float], str]) -> str:
-            low, high = row.intervals[name]
-            return unit(getattr(row, name)) if self.is_known or high <= WIDE * low else UNKNOWN
-
-        rows = self.rows
-        counts = ["calls", *(name for name in OPTIONAL if any(getattr(row, name) for row in rows))]
-        heads = ["capacity", "time", "90 %", *TIMES, *(name.replace("_", " ") for name in counts)]
-        cells = [heads]
-        for row in rows:
-            mark = "> " if row is self.best else "" if row.is_tested else "* "
-            cells.append(
-                [
-                    f"{mark}{row.capacity}",
-                    cell(row, "seconds", duration),
-                    f"{duration(row.low)} to {duration(row.high)}",
-                    *(cell(row, name, duration) for name in TIMES),
-                    *(cell(row, name, _short) for name in counts),
-                ]
-            )
-        return cells
+def text_of(
+    rows: Sequence[ForecastRow], elements: int, best: ForecastRow | None, assumptions: Sequence[str], *, is_known: bool
+) -> str:
+    """The rows of a `Forecast`, its best one and its assumptions, at most 80 columns wide."""
+    columns = _columns(rows, best, is_known=is_known)
+    widths = {name: max(map(len, [name, *cells])) for name, cells in columns.items()}
+    for name in LEFT_OUT:
+        if sum(widths.values()) + 2 * (len(widths) - 1) > WIDTH:
+            del widths[name]
+    table = zip(*([name, *columns[name]] for name in widths), strict=True)
+    lines = ["  ".join(map(str.rjust, line, widths.values())) for line in table]
+    legend = _legend(elements, best, is_tested=all(row.is_tested for row in rows))
+    if any(UNKNOWN in cells for cells in columns.values()):
+        legend.append(f"{UNKNOWN} The sample cannot tell this number.")
+    paragraphs = [*legend, *(f"- {each}" for each in assumptions)]
+    return "\n".join([*lines, "", *(line for each in paragraphs for line in wrap(each, WIDTH, subsequent_indent="  "))])
 
 
-def _lines(cells: list[list[str]]) -> list[str]:
-    lines = [""]
-    for droppable in (None, "p50", "p99", "90 %"):
-        if droppable is not None and droppable in cells[0]:
-            position = cells[0].index(droppable)
-            cells = [[*row[:position], *row[position + 1 :]] for row in cells]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        if len(lines[0]) <= WIDTH:
-            break
-    return lines
+def _columns(rows: Sequence[ForecastRow], best: ForecastRow | None, *, is_known: bool) -> dict[str, list[str]]:
+    """The heads of the columns, and their cells."""
+
+    def cells(name: str, unit: Callable[[float], str]) -> list[str]:
+        bounds = (row.intervals[name] for row in rows)
+        is_shown = [is_known or high <= WIDE * low for low, high in bounds]
+        return [unit(getattr(row, name)) if shown else UNKNOWN for row, shown in zip(rows, is_shown, strict=True)]
+
+    marks = ["> " if row is best else "" if row.is_tested else "* " for row in rows]
+    counts = ["calls", *(name for name in OPTIONAL if any(getattr(row, name) for row in rows))]
+    return {
+        "capacity": [f"{mark}{row.capacity}" for mark, row in zip(marks, rows, strict=True)],
+        "time": cells("seconds", duration),
+        "90 %": [f"{duration(row.low)} to {duration(row.high)}" for row in rows],
+        **{name: cells(name, duration) for name in TIMES},
+        **{name.replace("_", " "): cells(name, _short) for name in counts},
+    }
+
+
+def _legend(elements: int, best: ForecastRow | None, *, is_tested: bool) -> list[str]:
+    times = "p50 and p99: from a record's first call to its output."
+    legend = [f"{plural(elements, 'element')}. Intervals of 90 %. {times}"]
+    if best is not None:
+        legend.append(f"> Take capacity={best.capacity}: the smallest tested one that is about as fast as any.")
+    if not is_tested:
+        legend.append("* The sample has not reached this load: a guess.")
+    return legend
 
 
 def _short(number: float) -> str:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from math import ceil, exp, hypot, inf, log, sqrt
 from random import Random
 from statistics import fmean, median, stdev
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 from .._account.statistics import Statistics
 from .._core.automatic import Auto
 from .._core.gate import Gate, PerKey
-from .._core.options import Mode, Options
+from .._core.options import Options
 from .._core.retry import RetryStrategy
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe, duration
-from ._drawing import Shown, drawing_of
+from ._drawing import drawing_of, text_of
 from ._row import ForecastRow
 from ._sample import Sample
 from ._sentences import assumptions, comparison
@@ -26,25 +27,25 @@ from ._simulation import Run, gates_of, simulate
 __all__ = ["Forecast", "rehearse"]
 
 # The number of resamples. An interval reaches from the smallest to the largest of them, so it holds one more resample
-# in 28 of 30 cases, or in 18 of 20. It holds the run less often, because the forecast has a random error, too
-RESAMPLES, EVENT_RESAMPLES = 29, 19
+# in 18 of 20 cases. It holds the run less often, because the forecast has a random error, too
+RESAMPLES = 19
 # For a service with a known limit: the number of simulated runs, and half the width of the interval of 90 % for another
 # run, in standard deviations: Student's t with 4 degrees of freedom, times sqrt(1 + 1/5)
 CAPPED_RUNS, CAPPED_WIDTH = 5, 2.34
 # In front of a limit, the model is off by about this share: calls that come back together respond to small differences
 CAPPED_ERROR = 0.06
 # Elements that are simulated, and per slot; then the run goes on at its pace
-ELEMENTS, PER_SLOT = 5_000, 25
-EVENT_ELEMENTS, EVENT_PER_SLOT = 1_000, 8
+ELEMENTS, PER_SLOT = 1_000, 8
 ADAPTIVE_ELEMENTS = 4_000  # `Auto` takes a while to find its level
 FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of a longer one, if calls are retried again and again
-# The fitted service runs longer than the others, or several times, so that the forecast depends less on chance
-LONGER = 3
-KEYED_RUNS = 8  # how often the most frequent keys occur is a matter of luck
+# The fitted service runs this many times longer than the others, so that the forecast depends less on chance
+LONGER, LONGER_WITH_RETRIES = 15, 3
 DELAYS = ("p50", "p99")
 ABOUT_AS_FAST = 1.03
 CHANCE = 2.5  # standard deviations of the difference of two counts
 SEED = 1
+
+Mode: TypeAlias = Literal["ordered", "unordered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +121,11 @@ class Forecast:
         return "\n".join(comparison(found[0], self.elements, statistics, seconds))
 
     def __str__(self) -> str:
-        return self._shown().text()
+        best = self.best_row if self.is_known and any(row.is_tested for row in self.rows) else None
+        return text_of(self.rows, self.elements, best, self.assumptions, is_known=self.is_known)
 
     def _repr_html_(self) -> str:
-        return self._shown().html()
-
-    def _shown(self) -> Shown:
-        best = self.best_row if self.is_known and any(row.is_tested for row in self.rows) else None
-        return Shown(self.rows, self.elements, best, self.assumptions, self.is_known)
+        return f"<div>{self.plot()}<pre>{escape(str(self))}</pre></div>"
 
     def _has_clearly_more(self, row: ForecastRow, fewest: float) -> bool:
         """Whether clearly more records have no result. Both numbers are scaled counts, so chance makes them differ."""
@@ -143,7 +141,6 @@ def rehearse(
     capacity: int | Sequence[int] = (),
     buffer: int | None = None,
     mode: Mode = "ordered",
-    keys: int | None = None,
     gate: Gate | Sequence[Gate] | None = None,
     retry: RetryStrategy | Literal["recorded"] | None = "recorded",
     timeout: float | Literal["recorded"] = "recorded",
@@ -166,15 +163,14 @@ def rehearse(
         capacity: What to compare: a list of capacities, as in `ordered_wait`, or one of them. Empty: a tenth, a
             quarter, half and all of the load that the sample has reached.
         buffer: As in `ordered_wait`. None: the default of each capacity.
-        mode: The output order: "ordered", "unordered" or "keyed".
-        keys: The number of keys, equally frequent, for mode "keyed"; at least 1.
+        mode: The output order: "ordered" or "unordered".
         gate: Gates of the run, without `PerKey`. Each run uses copies of them, without their state. A `Budget` does not
             end the forecast run: the assumptions say how far it goes.
         retry: The retry strategy. "recorded": that of the sample.
         timeout: Seconds for each element. "recorded": that of the sample.
-        slower: A factor of all latencies, above 0: what if the service is slower than in the sample?
-        unseen: (share, seconds): what if this share of calls, from 0 to 1, takes so long, and the sample has missed
-            them?
+        slower: A factor of the latencies, above 0: what if the service is slower than in the sample?
+        unseen: (share, seconds): what if the sample has missed a kind of calls with this share, from 0 to 1, and this
+            duration?
 
     Returns:
         A `Forecast`.
@@ -198,13 +194,13 @@ def rehearse(
         "buffer": buffer,
         "gate": gate,
     }
-    settings = [
-        Options(capacity=each, mode=mode, key=_key_of(mode, keys), **common) for each in _capacities(capacity, sample)
-    ]
+    if mode not in get_args(Mode):
+        raise ValueError(f'mode must be "ordered" or "unordered", got {describe(mode)}')
+    settings = [Options(capacity=each, mode=mode, **common) for each in _capacities(capacity, sample)]
     for options in settings:
         _check_setting(options, sample, service)
     random = Random(SEED)
-    shares = (position % EVENT_RESAMPLES / (EVENT_RESAMPLES - 1) for position in range(RESAMPLES))
+    shares = (position / (RESAMPLES - 1) for position in range(RESAMPLES))
     others = [resampled(service, sample, random, share) for share in shares]
     # Every second one has no call that is longer than those of the sample: nobody knows how the longest ones go on
     others = [replace(each, tail=None) if position % 2 else each for position, each in enumerate(others)]
@@ -224,30 +220,6 @@ def _capacities(capacity: Any, sample: Sample) -> list[int]:
         raise TypeError(f"capacity must be a whole number or a list of them, got {describe(capacity)}")
     most = sample.tested
     return list(capacity) or sorted({max(1, most // 10), max(1, most // 4), max(1, most // 2), most})
-
-
-class _Keys:
-    """Draws a key for each element. Each run has other keys, because the most frequent one may decide its length."""
-
-    def __init__(self, number: int, run: int = 0) -> None:
-        self.number = number
-        self._random = Random(run)
-        self._drawn: list[int] = []
-
-    def __call__(self, element: int) -> int:
-        while len(self._drawn) <= element:
-            self._drawn.append(self._random.randrange(self.number))
-        return self._drawn[element]
-
-
-def _key_of(mode: str, keys: int | None) -> _Keys | None:
-    if mode != "keyed":
-        if keys is not None:
-            raise ValueError(f'keys is for mode "keyed", got {describe(keys)} with mode {mode!r}: omit it')
-        return None
-    if keys is None:
-        raise TypeError('mode "keyed" takes keys=, the number of keys, got None')
-    return _Keys(check_int("keys", keys, at_least=1))
 
 
 def _changed(service: Service, slower: float, unseen: tuple[float, float] | None) -> Service:
@@ -285,65 +257,27 @@ def _check_setting(options: Options, sample: Sample, service: Service) -> None:
 
 def _row(sample: Sample, service: Service, others: Sequence[Service], elements: int, options: Options) -> ForecastRow:
     """The forecast for one setting: a run with the fitted service, and shorter ones that show how far off it may be."""
-    is_gated = bool(gates_of(options)) or options.mode == "keyed"
-    has_events = is_gated or options.retry is not None
-    few, per_slot = (EVENT_ELEMENTS, EVENT_PER_SLOT) if has_events else (ELEMENTS, PER_SLOT)
-    few = min(elements, ADAPTIVE_ELEMENTS if _is_adaptive(options) else max(few, per_slot * options.capacity))
-    longer = min(elements, LONGER * few)
-    number = EVENT_RESAMPLES if has_events else RESAMPLES
-    is_capped = service.cap is not None and service.is_known and options.retry is not None and not is_gated
+    is_adaptive = any(isinstance(gate, Auto) for gate in options.gates)
+    few = min(elements, ADAPTIVE_ELEMENTS if is_adaptive else max(ELEMENTS, PER_SLOT * options.capacity))
+    factor = LONGER if options.retry is None else LONGER_WITH_RETRIES
+    longer = min(elements, factor * few)
+    is_refused = service.cap is not None and options.retry is not None
     if options.retry is not None:
         trial = simulate(service, few, options, Random(SEED), weights=service.weights)
         longer = min(elements, max(longer, 2 * options.bound))  # records in backoffs fill the buffer
         few, longer = _at_most(FEW_CALLS, few, trial), _at_most(MOST_CALLS, longer, trial)
-    if is_capped:
-        spread = others[2:EVENT_RESAMPLES:CAPPED_RUNS]  # four, from the lowest limit to the highest
-        return _capped_row(sample, [service, *spread], elements, longer, options)
-    repeated = max(ceil(LONGER * few / longer), KEYED_RUNS if options.mode == "keyed" else 1)
-    runs = [_numbers(service, longer, options, position, elements) for position in range(repeated)]
-    numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
-    seeded = enumerate(others[:number], LONGER)
-    shorter = [_numbers(each, few, options, position, elements) for position, each in seeded]
-    error = CAPPED_ERROR if service.cap is not None and options.retry is not None else 0.0
-    is_alike = service.cap is None or service.is_known
-    intervals = {}
-    for name, value in numbers.items():
-        values = [each[name] for each in shorter]
-        middle = median(values)
-        # A shorter run takes another time for each element, but its delays are the same. With limits that differ
-        # widely, the middle one says nothing about the others
-        scale = value / middle if middle and name not in DELAYS and is_alike else 1.0
-        low, high = min(value, scale * min(values)), max(value, scale * max(values))
-        intervals[name] = low * exp(-error), high * exp(error)
-    return _row_with(sample, options, repeated * longer, numbers, intervals)
-
-
-def _capped_row(sample: Sample, services: Sequence[Service], elements: int, few: int, options: Options) -> ForecastRow:
-    """The forecast for a service whose limit is known.
-
-    It is a matter of luck which calls are refused, and those that are come back together. Only long runs show what this
-    means for the time and the delays, so any of a few long runs may be the real one.
-    """
-    runs = [_numbers(each, few, options, position, elements) for position, each in enumerate(services)]
-    numbers, intervals = {}, {}
-    for name in runs[0]:
-        values = [run[name] for run in runs]
-        numbers[name], low, high = median(values), min(values), max(values)
-        if 0 < low < high:
-            logarithms = [log(each) for each in values]
-            middle, spread = fmean(logarithms), hypot(CAPPED_WIDTH * stdev(logarithms), CAPPED_ERROR)
-            low, high = min(low, exp(middle - spread)), max(high, exp(middle + spread))
-        intervals[name] = low, high
-    return _row_with(sample, options, few, numbers, intervals)
-
-
-def _row_with(
-    sample: Sample,
-    options: Options,
-    simulated: int,
-    numbers: dict[str, float],
-    intervals: dict[str, tuple[float, float]],
-) -> ForecastRow:
+    if is_refused and service.is_known and not gates_of(options):
+        spread = others[2::CAPPED_RUNS]  # four, from the lowest limit to the highest
+        runs = [_numbers(each, longer, options, position, elements) for position, each in enumerate([service, *spread])]
+        simulated, numbers, intervals = longer, *_middle(runs)
+    else:
+        repeated = ceil(factor * few / longer)
+        runs = [_numbers(service, longer, options, position, elements) for position in range(repeated)]
+        simulated, numbers = repeated * longer, {name: fmean(run[name] for run in runs) for name in runs[0]}
+        shorter = [_numbers(each, few, options, position, elements) for position, each in enumerate(others, factor)]
+        is_alike = service.cap is None or service.is_known
+        error = CAPPED_ERROR if is_refused else 0.0
+        intervals = {name: _interval(name, value, shorter, error, is_alike=is_alike) for name, value in numbers.items()}
     low, high = intervals["seconds"]
     return ForecastRow(
         capacity=options.capacity,
@@ -356,8 +290,37 @@ def _row_with(
     )
 
 
-def _is_adaptive(options: Options) -> bool:
-    return any(isinstance(gate, Auto) for gate in options.gates)
+def _interval(
+    name: str, value: float, shorter: Sequence[Mapping[str, float]], error: float, *, is_alike: bool
+) -> tuple[float, float]:
+    """The interval of a number, from shorter runs with other services.
+
+    A shorter run takes another time for each element, but its delays are the same. With limits that differ widely, the
+    middle one says nothing about the others.
+    """
+    values = [run[name] for run in shorter]
+    middle = median(values)
+    scale = value / middle if middle and name not in DELAYS and is_alike else 1.0
+    low, high = min(value, scale * min(values)), max(value, scale * max(values))
+    return low * exp(-error), high * exp(error)
+
+
+def _middle(runs: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
+    """The numbers and the intervals of a few long runs in front of a known limit, any of which may be the real one.
+
+    It is a matter of luck which calls are refused, and those that are come back together. Only long runs show what this
+    means for the time and the delays.
+    """
+    numbers, intervals = {}, {}
+    for name in runs[0]:
+        values = [run[name] for run in runs]
+        numbers[name], low, high = median(values), min(values), max(values)
+        if 0 < low < high:
+            logarithms = [log(each) for each in values]
+            middle, spread = fmean(logarithms), hypot(CAPPED_WIDTH * stdev(logarithms), CAPPED_ERROR)
+            low, high = min(low, exp(middle - spread)), max(high, exp(middle + spread))
+        intervals[name] = low, high
+    return numbers, intervals
 
 
 def _at_most(calls: int, elements: int, trial: Run) -> int:
@@ -367,8 +330,6 @@ def _at_most(calls: int, elements: int, trial: Run) -> int:
 
 def _numbers(service: Service, few: int, options: Options, position: int, elements: int) -> dict[str, float]:
     """The numbers of a run of all elements, from one with a few. Each position has its own random numbers."""
-    if isinstance(options.key, _Keys):
-        options = replace(options, key=_Keys(options.key.number, position))
     run = simulate(service, few, options, Random(SEED + position), weights=service.weights)
     factor = elements / run.elements
     counts = {name: factor * getattr(run, name) for name in ("calls", "refused", "retried", "timed_out", "failed")}

@@ -61,8 +61,8 @@ async def record(
         weight: element -> the weight of its call, such as tokens or money, at least 0 and finite; `gates.settle` in the
             function corrects it. It is called for all elements before the first call is made. None: calls have no
             weight, unless they call `gates.settle`.
-        weight_name: As the `name` of a gate: a `gates.settle` with another name does not correct this weight. None: only
-            a `settle` without a name does.
+        weight_name: As the `name` of a gate: `gates.settle` with another name does not correct this weight. None: only
+            `settle` without a name does.
         max_calls: Upper limit of calls, retries included, at least 1. Calls that have started are not cancelled. None:
             five times `elements`.
 

@@ -13,21 +13,21 @@ class ForecastRow:
     """The forecast for one capacity.
 
     Attributes:
-        capacity: As in `ordered_wait`.
+        capacity: The capacity, as in `ordered_wait`.
         seconds: The length of the run.
-        low, high: The interval of 90 % of `seconds`.
-        p50, p99: The delay of a record, from its first call to its output, in seconds: its median and 99th percentile.
+        low, high: The bounds of the 90 % interval of `seconds`.
+        p50, p99: The median and the 99th percentile of a record's delay, from its first call to its output, in seconds.
         calls: All calls, retries included.
         refused: Calls that the service refuses, such as with a status 429.
         retried: Attempts after the first.
         timed_out: Records that time out.
         failed: Records whose last call fails.
-        weight: What all calls weigh together, such as tokens or money, as a `Budget` counts it; 0 for a sample without
-            weights.
+        weight: The sum of the weights of all calls, such as tokens or money, counted as by a `Budget`; 0 for a sample
+            without weights.
         latency: The mean duration of a record's calls and backoffs, in seconds.
         is_tested: Whether the sample has reached a load as high as the capacity. Otherwise the row is a guess.
-        simulated: How many records were simulated. The counts of calls and of records are theirs, multiplied.
-        intervals: The interval of 90 % of each number, by its name.
+        simulated: The number of simulated records, from which the counts of the whole run are extrapolated.
+        intervals: The 90 % interval of each number, by the name of its attribute.
     """
 
     capacity: int

@@ -1,4 +1,4 @@
-"""The sample: the real calls from which a run is forecast."""
+"""The sample: real calls, for the forecast of a run."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ CallOutcome: TypeAlias = Literal["answered", "retried result", "refused", "faile
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A real call, as `record` has seen it.
+    """A real call of a sample.
 
     Attributes:
-        start: When it started, in seconds since the first call of the sample.
-        seconds: How long it took.
-        outcome: "answered": it returned. "retried result": it returned, but the retry strategy calls again after this
-            result. "refused": it raised, and the service requests fewer calls, such as with a status 429. "failed": it
-            raised something else. "cut": a timeout cancelled it.
+        start: Its start, in seconds since the first call of the sample.
+        seconds: Its duration.
+        outcome: "answered": it returned. "retried result": it returned, but the retry strategy retries this result.
+            "refused": it raised, and the service requests fewer calls, such as with a status 429. "failed": it raised
+            another exception. "cut": a timeout cancelled it.
         weight: Its weight, such as tokens or money: what it has settled, or else its estimate, even if it failed or was
             cut, because the service may have charged it. Second calls of `hedged` are included.
         load: The calls in flight when it started, itself included.
         error: The exception, or None.
-        result: The result that the retry strategy calls again after, else None.
+        result: The result that the retry strategy retries, or None.
         estimate: Its weight before the call; 0 without `weight=`.
     """
 
@@ -45,12 +45,12 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Real calls, in the order in which they started, and how they were made. Made by `record`.
+    """Real calls, in the order of their starts, and how they were made. Created by `record`.
 
     Attributes:
         calls: Every call, retries included.
         elements: The number of elements.
-        answers: (element, result) of each answered call, so that no answer is paid twice.
+        answers: (element, result) of each answered call, so that you need not pay for an answer twice.
         timeout: The timeout of an element, in seconds.
         retry: The retry strategy, or None.
         is_weighted: Whether the calls have weights.
@@ -65,7 +65,7 @@ class Sample:
 
     @property
     def tested(self) -> int:
-        """The most calls that were in flight. Nothing is known about higher loads."""
+        """The highest number of calls in flight. Nothing is known about higher loads."""
         return max((call.load for call in self.calls), default=0)
 
     @property

@@ -152,7 +152,7 @@ def comparison(row: ForecastRow, elements: int, statistics: Statistics, seconds:
             f"calls took {duration(latency)} on average, in the forecast {duration(row.latency)} "
             f"({_change(latency, row.latency)})"
         )
-    in_flight, planned = latency * ended / seconds, row.latency * elements / row.seconds
+    in_flight, planned = latency * ended / seconds, row.latency * elements / row.seconds if row.seconds else 0.0
     if _differs(in_flight, planned):
         reasons.append(
             f"{amount(in_flight)} records ran or backed off on average, in the forecast {amount(planned)}"

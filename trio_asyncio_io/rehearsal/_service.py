@@ -2,14 +2,14 @@
 
 Three things are fitted, in this order:
 
-* A **rate**, if the service refused calls: those that explain which calls were refused. If they differ by more than
-  a fifth, the sample cannot tell the rate, and the forecast covers all of them.
-* Otherwise a **number of servers**, if calls at a high load took longer. With n servers and one queue, the starts and
-  ends of the calls give the time that each call spent in a server. n is the number with which these times do not depend
-  on the load.
-* The **latencies**: those of the sample, drawn again. Above the ninth decile, they come from a generalized Pareto
-  distribution, because a sample hardly contains the longest calls of a long run. If these calls are a kind of their own
-  (stragglers), they are drawn as observed.
+* A **rate**, if the service refused calls: the limits that explain which calls were refused. If their rates differ by
+  more than a fifth, the sample cannot tell the rate, and the forecast covers all of them.
+* Otherwise a **number of servers**, if calls took longer at a high load. Given n servers and one queue, the starts and
+  ends of the calls determine how long each call was in a server. n is chosen so that these times do not depend on the
+  load.
+* The **latencies** are drawn from the sample. Above the ninth decile, they come from a generalized Pareto distribution,
+  because a sample hardly contains the longest calls of a long run. If these calls are a separate kind (stragglers),
+  they are drawn from the sample as well.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["Begin", "Service", "fit", "resampled"]
 Answer: TypeAlias = tuple[float, RecordedCall]  # a call's seconds, and the call of the sample that it is like
 Begin: TypeAlias = Callable[[float, float], Answer]  # the instants at which a call starts, and is cut -> its answer
 
-MIN_REFUSALS = 12  # that some limit or other explains fewer may be chance
+MIN_REFUSALS = 12  # fewer may fit a limit by chance
 ALIKE = 1.2  # rates whose highest and lowest differ by this factor at most are one rate
-# The rates to look between: parts of what was admitted per second, and multiples of what the tested load can need
+# Bounds of the search: multiples of the admitted rate of the sample, and of the highest rate that its load can need
 LOW_RATES, HIGH_RATES = 0.1, 2.0
 # Spearman's correlation of load and latency, in standard deviations, above which the service has a limit
 SIGNIFICANT = 2.6
@@ -65,22 +65,22 @@ class Tail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A service that answers calls. It draws them from those that were observed.
+    """The model of a service: it draws answers from the calls of a sample.
 
     Attributes:
-        admitted: The calls that it did not refuse, without the time that they waited for a server.
+        admitted: The calls that the service did not refuse, without their waits for a server.
         refused: The calls that it refused.
-        weights: What calls weigh.
-        servers: How many calls it works on at once; `inf`: no limit was seen.
+        weights: The weights of the calls.
+        servers: The number of calls that it processes at once; `inf`: the sample shows no limit.
         servers_error: The standard deviation of the logarithm of `servers`.
-        cap: How many calls it admits per second and at once; None: no limit was seen.
-        caps: The caps that the sample allows, by rate.
-        is_bounded: Whether the highest one is a limit, and not just more than the load can need.
-        tail: The distribution of long latencies, or None: as observed.
-        apart: How many calls are a slow kind of their own, or 0.
-        longest: The upper limit of a latency, in seconds: the sample would have cut a longer one.
-        hold: For how many seconds a call that hangs keeps its server, unless it is cut: those of the longest call.
-        slower: A factor of all latencies, above 0.
+        cap: The calls that it admits, per second and at once; None: the sample shows no limit.
+        caps: The caps that fit the sample, by rate.
+        is_bounded: Whether the highest of these caps limits the load of the sample.
+        tail: The distribution of long latencies; None: they are drawn as observed.
+        apart: The number of calls that are a separate, slow kind.
+        longest: The upper limit of a latency, in seconds: the sample would have cut a longer call.
+        hold: The seconds for which a call that hangs keeps its server, unless it is cut: the longest call's duration.
+        slower: A factor of the latencies of the sample, above 0.
         unseen: (share, seconds) of calls that the sample has missed.
     """
 
@@ -106,7 +106,7 @@ class Service:
 
     @property
     def is_known(self) -> bool:
-        """Whether no call was refused, or all caps that fit the sample have about the same rate."""
+        """Whether the service refused no call, or all caps that fit the sample have about the same rate."""
         return self.caps[-1].rate <= ALIKE * self.caps[0].rate if self.caps else not self.refused
 
     def open(self, random: Random) -> Begin:
@@ -118,7 +118,7 @@ class Service:
         return self._limited(answers) if self.servers < inf else lambda _, __: next(answers)
 
     def _limited(self, answers: Iterator[Answer]) -> Begin:
-        """Calls wait for a server. One that is cut leaves it, or no longer waits."""
+        """Begin a run in which calls wait for a server. A call that is cut frees its server, or stops waiting."""
         free = [0.0] * int(self.servers)
 
         def begin(now: float, until: float) -> Answer:
@@ -140,9 +140,7 @@ class Service:
                 drawn = seconds
                 if self.tail is not None and above < seconds < inf and call.error is None:
                     drawn = min(self.longest, self.tail.draw(random))
-                if share and random.random() < share:
-                    drawn = missed
-                yield drawn * self.slower, call
+                yield (missed if share and random.random() < share else drawn * self.slower), call
 
 
 def fit(sample: Sample) -> Service:
@@ -178,13 +176,13 @@ def fit(sample: Sample) -> Service:
 
 
 def resampled(service: Service, sample: Sample, random: Random, share: float) -> Service:
-    """The service that another sample of the same size might have shown.
+    """The model that another sample of the same size might have given.
 
     The times in a server follow from the number of servers, so the two are drawn together: the throughput stays as
     observed.
 
     Args:
-        share: Which of the caps that the sample allows it has: from 0, the slowest, to 1, the fastest.
+        share: The position of its cap among those that fit the sample: from 0, the slowest, to 1, the fastest.
     """
     other = service
     if service.cap is not None:
@@ -203,12 +201,12 @@ def resampled(service: Service, sample: Sample, random: Random, share: float) ->
 
 
 def _answer(call: RecordedCall, seconds: float) -> Answer:
-    """The call and its duration in whole nanoseconds. As measured, equal durations differ by rounding errors."""
+    """The call and its duration, rounded to nanoseconds: measured, equal durations differ by rounding errors."""
     return (inf if call.outcome == "cut" else round(seconds, ndigits=9)), call
 
 
 def _with_caps(service: Service, sample: Sample) -> Service:
-    """The service with the caps that explain the sample, and the one in the middle of them."""
+    """The service with the caps that explain the sample, of which the middle one is its cap."""
     answered = [call.seconds for call in sample.calls if call.outcome in {"answered", "retried result"}]
     highest = HIGH_RATES * sample.tested / max(median(answered), sample.seconds / len(sample.calls) / 100)
     lowest = min(highest, LOW_RATES * len(answered) / sample.seconds)
@@ -234,7 +232,7 @@ def _middle(caps: Sequence[Cap]) -> Cap:
 
 
 def _served(calls: Sequence[RecordedCall], servers: float) -> list[Answer]:
-    """The calls without their waits: with so many servers and one queue, the wait of each call is known.
+    """The calls without their waits, which follow from the number of servers and one queue.
 
     A call that was cut before it had a server is left out.
     """
@@ -250,7 +248,7 @@ def _served(calls: Sequence[RecordedCall], servers: float) -> list[Answer]:
 
 
 def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
-    """The number of servers, and the standard deviation of its logarithm. None: no limit is seen."""
+    """The number of servers, and the standard deviation of its logarithm. None: the sample shows no limit."""
     loads = _ranks([call.load for call in calls if call.error is None and call.outcome != "cut"])
 
     def dependence(servers: float) -> float:
@@ -263,7 +261,7 @@ def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
             return 0.0
 
     def crossing(level: float) -> float:
-        """Where the dependence reaches a level, between two numbers of servers."""
+        """The number of servers at which the dependence reaches a level, interpolated."""
         low, high = 1, max(call.load for call in calls)
         while low < high:  # the dependence rises with the number of servers
             middle = (low + high) // 2
@@ -279,7 +277,7 @@ def _servers_of(calls: Sequence[RecordedCall]) -> tuple[int, float] | None:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """The ranks. Numbers that only the rounding of floats tells apart are equal."""
+    """The ranks of the values. Values that differ only by rounding errors are equal."""
     values = [round(value, ndigits=9) for value in values]
     ordered = sorted(values)
     return [(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in values]
@@ -311,7 +309,7 @@ def _with_tail(service: Service) -> Service:
 
 
 def _apart(seconds: Sequence[float]) -> int:
-    """How many calls are longer than the widest gap that one distribution would not have; 0: there is none."""
+    """The number of calls beyond a gap that one distribution would not have; 0: there is no such gap."""
     for far in range(1, len(seconds) // 4):
         below = seconds[max(0, len(seconds) - far - 11) : len(seconds) - far]
         if below[0] <= 0:

@@ -1,22 +1,15 @@
-"""The simulation of a run: the operator's own parts, with a heap of instants in the place of Trio and of the calls.
+"""The simulation of a run: the operator's own parts, with a heap of instants in place of Trio and the calls.
 
-There are two engines, which give the same instants:
-
-* **Events**: a heap of the ends of calls, over the operator's ledger, queue, scheduler, gates and retries.
-* **In order**, for runs without gates, retries and keys. Calls then start in input order, so a record starts when the
-  first slot is free and the buffer has room: a heap of `capacity` numbers is enough.
-
-The source has all elements, the consumer is always ready, and the operator itself takes no time. A full buffer is
-refilled record by record; the operator does so in bursts, which makes a difference for keyed runs with gates only.
+The heap has the ends of the calls. Ledger, queue, scheduler, gates and retries are the operator's own. The source has
+all elements, the consumer is always ready, and the operator itself takes no time.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from itertools import count
 from math import inf
 from random import Random
@@ -50,13 +43,13 @@ class Opens(Protocol):
 
 @dataclass(slots=True)
 class Run:
-    """What a simulated run took.
+    """The numbers of a simulated run.
 
     Attributes:
-        elements: How many were simulated.
-        seconds: From the first start to the last output.
-        calls, refused, retried, timed_out, failed: Counts. `refused` are calls.
-        weight: What the calls weigh together.
+        elements: The number of simulated elements.
+        seconds: The time from the first start to the last output.
+        calls, refused, retried, timed_out, failed: Counts, as in `ForecastRow`.
+        weight: The sum of the weights of the calls.
         latency: The sum of the durations of invocations, as in `Statistics.latency_seconds`.
         delays: Seconds from a record's first call to its output, sorted.
         pace: Elements per second in the steady part of the run.
@@ -90,24 +83,18 @@ def simulate(
     random: Random,
     *,
     weights: Sequence[float] = (1.0,),
-    may_skip_events: bool = True,
 ) -> Run:
     """Run elements against a service.
 
     Args:
-        service: Is opened for this run.
-        elements: How many, at least 1. They are the numbers from 0.
-        options: The operator's. The observer, the handlers and `restore` have no effect, and failures do not end the
-            run.
+        service: The service. It is opened for this run.
+        elements: The number of elements, at least 1. The elements are the numbers from 0.
+        options: The options of the operator, ordered or unordered. The observer, the handlers and `restore` have no
+            effect, and failures do not end the run.
         random: Draws the calls and the jitter of backoffs.
-        weights: What calls weigh, for gates with weights.
-        may_skip_events: Whether runs without gates, retries and keys may use the faster engine.
+        weights: The weights from which gates with weights draw those of calls.
     """
-    begin = service.open(random)
-    is_plain = not gates_of(options) and options.retry is None and options.mode != "keyed"
-    if is_plain and may_skip_events:
-        return _run_in_order(begin, elements, options)
-    return _Events(begin, elements, options, random, weights).run()
+    return _Simulation(service.open(random), elements, options, random, weights).run()
 
 
 def gates_of(options: Options) -> tuple[Gate | PerKey, ...]:
@@ -115,56 +102,18 @@ def gates_of(options: Options) -> tuple[Gate | PerKey, ...]:
     return tuple(gate for gate in options.gates if not isinstance(gate, Budget))
 
 
-def _run_in_order(begin: Begin, elements: int, options: Options) -> Run:
-    run, timeout = Run(elements), options.timeout
-    bound = options.bound if options.mode == "ordered" else inf
-    is_ordered = options.mode == "ordered"
-    slots, emitted, output = [0.0] * options.capacity, deque[float](), 0.0
-    middle, begun_middle, start = elements // 2, 0.0, 0.0
-    for number in range(elements):
-        start = slots[0]
-        if len(emitted) >= bound:
-            start = max(start, emitted.popleft())
-        seconds, call = begin(start, start + timeout)
-        if seconds >= timeout:
-            run.timed_out += 1
-            run.weight += _weight_of_cut(call)
-            seconds = timeout
-        else:
-            run.weight += call.weight
-            if call.error is not None:
-                run.failed += 1
-                run.refused += call.outcome == "refused"
-        run.latency += seconds
-        end = start + seconds
-        heapreplace(slots, end)
-        output = max(output, end)
-        if is_ordered:
-            emitted.append(output)
-            run.delays.append(output - start)
-        else:
-            run.delays.append(seconds)
-        if number == middle:
-            begun_middle = start
-    run.calls, run.seconds = elements, output
-    run.delays.sort()
-    if start > begun_middle:
-        run.pace = (elements - 1 - middle) / (start - begun_middle)
-    return run
-
-
 def _weight_of_cut(call: RecordedCall) -> float:
-    """What a call weighs that the run cuts. If the sample did not cut it, it has not settled yet."""
+    """The weight of a call that the run cuts: without a cut in the sample, the call has not settled yet."""
     return call.weight if call.outcome == "cut" else call.estimate
 
 
-class _Events:
+class _Simulation:
     """A run of the operator's parts."""
 
     def __init__(self, begin: Begin, elements: int, options: Options, random: Random, weights: Sequence[float]) -> None:
         self._begin, self._elements, self._options = begin, elements, options
         self._run = Run(elements)
-        self._ledger = ledger_for(options, options.key)
+        self._ledger = ledger_for(options, None)
         counters = self._ledger.counters
         self._gates = _Gates(gates_of(options), lambda: counters.running, lambda _: random.choice(weights))
         self._scheduler = Scheduler(
@@ -236,7 +185,7 @@ class _Events:
                 self._accept(now)
 
     def _call(self, entry: Entry, now: float) -> None:
-        """A call starts. Its end is known."""
+        """Start a call. Its end is known."""
         run = self._run
         if entry.attempts:
             self._ledger.retry(entry)
@@ -259,7 +208,7 @@ class _Events:
         heappush(self._ends, (end, next(self._numbers), entry, outcome, call))
 
     def _end(self, entry: Entry, outcome: Exception | Outcome | None, call: RecordedCall, now: float) -> None:
-        """A call ends."""
+        """End a call: complete its record, retry it, or fail it."""
         run, retries = self._run, self._retries
         if self._gates.line.given:
             end = Reading(outcome) if isinstance(outcome, Exception) else outcome or OK
@@ -310,7 +259,7 @@ class _Events:
 
 
 class _Gates(Gates):
-    """The gates of a simulated operator: copies without the state of those that were given, on its own clock."""
+    """The gates of a simulated operator: copies of the given ones without their state, on its own clock."""
 
     def __init__(
         self, gates: Sequence[Gate | PerKey], running: Callable[[], int], weight: Callable[[Any], float]
