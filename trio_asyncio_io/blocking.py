@@ -38,14 +38,14 @@ class BlockedLoop(trio.abc.Instrument):
 
     A thread reads the stack of the loop only while one pass of Trio's scheduler takes long; while the loop waits for
     I/O, it does not poll. A function with the same frame in all samples of a pass has not awaited between them. On
-    Linux, while the loop's thread is ready to run, only the CPU time that it has had counts. So a thread that waits for
-    a CPU causes no warning, and a function that computes is reported on a busy machine, too, only later. A call into C
-    that holds the interpreter lock stops the sampling, and is not reported.
+    Linux, while the loop's thread is ready to run, only its CPU time counts. So a thread that waits for a CPU causes no
+    warning; on a busy machine, a function that computes is reported later. A call into C that holds the interpreter
+    lock stops the sampling, and is not reported.
 
     The workers of Spark have one already.
 
     Args:
-        seconds: How long a function has to block the loop to be reported, above 0. Real time, also under Trio's mock
+        seconds: How long a function has to block the loop to be reported, above 0. Real time, even under Trio's mock
             clock.
         logger: Gets the warnings. None: the logger `trio_asyncio_io`.
 

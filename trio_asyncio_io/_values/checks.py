@@ -41,7 +41,7 @@ def check_int(
         name: The parameter.
         value: Its value. A bool is not a number.
         at_least: The lower limit.
-        limit_name: The name by which the error calls it, if it has one.
+        limit_name: The name of the lower limit in the error, if it has one.
         at_most: The upper limit. None: there is none.
         noun: Describes the value, in the error for one of another type.
 
@@ -74,9 +74,9 @@ def check_number(
         name: The parameter.
         value: Its value. A bool is not a number.
         legal: Describes the legal numbers, in the error.
-        is_legal: number -> whether it is one of them.
+        is_legal: number -> whether it is legal.
         noun: Describes the value, in the error for one of another type.
-        of: What user code belongs to that has returned the value. The error describes it. None: nothing.
+        of: The object whose code has returned the value, for the error. None: there is none.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{_source(name, of)} must be {noun}, got {describe(value)}")

@@ -57,7 +57,7 @@ def _start_of_repr(value: Any, limit: int) -> str:
 
 
 def _function(value: Any, limit: int, *, has_fields: bool) -> str | None:
-    """A function without what it holds, which may be secrets. None: it is none, or its repr is not a generated one."""
+    """A function without its captured values, which may be secrets. None: no function, or one with its own repr."""
     kind = type(value)
     if kind is partial:
         return f"partial({_start_of_repr(value.func, limit - 1)})"
@@ -127,7 +127,7 @@ WORDS = ((86_400.0, "day"), (3_600.0, "hour"), (60.0, "minute"), (1.0, "second")
 
 
 def in_words(seconds: float) -> str:
-    """Seconds in the largest unit of which there is at least one, such as "16 days", "1.5 hours" or "0.2 seconds"."""
+    """Seconds in the largest unit that gives at least 1, such as "16 days", "1.5 hours" or "0.2 seconds"."""
     if seconds == inf:
         return "without an end"
     scale, unit = next((each for each in WORDS if seconds >= each[0]), WORDS[-1])

@@ -50,11 +50,11 @@ def failures_chart(series: Series) -> str:
 
 
 def latency_chart(latency: Histogram, longest: float = math.inf) -> str:
-    """How many calls took how long, on a logarithmic axis, with the percentiles.
+    """The distribution of the durations of calls, on a logarithmic axis, with the percentiles.
 
     Args:
         latency: The durations of the calls.
-        longest: The exact longest one. The middle of its bucket may be above it.
+        longest: The exact longest duration. The middle of its bucket may be above it.
     """
     powers = _by_power(latency)
     if not powers:
@@ -144,7 +144,7 @@ class Plot:
     """A drawing with axes.
 
     Args:
-        title: What it shows, in one sentence, for those who cannot see it.
+        title: One sentence for screen readers: what the drawing shows.
         lines_above: The number of names that `mark` writes above the plot.
 
     Attributes:
@@ -198,7 +198,7 @@ class Plot:
     def mark(self, x: float, label: str, line: int) -> None:
         """Draw a vertical line with a name above the plot, on this line of text from above.
 
-        No name crosses another line if those further to the right are higher up.
+        No name crosses another line if names further to the right are higher up.
         """
         y = TOP + LINE * line
         anchor, shift = ("end", -4) if x > ROOM_ON_THE_LEFT else ("start", 4)

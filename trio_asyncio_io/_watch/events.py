@@ -140,7 +140,7 @@ def _stays_of(run: Recording) -> list[_Stay]:
 
 
 def _shared(run: Recording) -> Iterable[list[_Part]]:
-    """The stays of records. Those in one call are one."""
+    """The stays of records. The stays of one call are joined."""
     calls: dict[object, list[_Part]] = {}
     for steps in run.records.items():
         for number, stay in enumerate(steps.stays):
@@ -195,7 +195,7 @@ class _Events:
         yield self._span(spans[0][1], arguments, stay.slot)
 
     def _handlers(self, stay: _Stay) -> Iterator[Event]:
-        """The handlers. Those of a group's records run one after another."""
+        """The handlers. The handlers of a group run one after another."""
         end = stay.start
         for part in stay.parts:
             for span in part.spans("handler"):
@@ -277,7 +277,7 @@ def _arguments(sequence: int, span: Span) -> Event:
 
 
 def _together(records: list[Event]) -> Event:
-    """The arguments of a span of several records: what they have in common, and those of each one."""
+    """The arguments of a span of several records: the common ones, and those of each record."""
     first, *others = records
     common = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     return common | {"sequence": first["sequence"], "records": records}

@@ -1,4 +1,4 @@
-"""The account of a job: where the time of its tasks went, some of which run at once, and others one after another."""
+"""The account of a Spark job: where the time of its tasks went."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROCESSOR = (
     "The processors of the machines were the limit, and more capacity changes nothing: run fewer tasks at once on a "
     "machine, use more machines, or free them of other work."
 )
-# What the verdicts with these limits advise, such as more capacity, does not help while threads wait for a processor
+# The advice for these limits, such as more capacity, does not help while threads wait for a processor
 BEHIND_PROCESSOR = frozenset({"capacity", "service", "source", "consumer", "cpu"})
 # If one of these is the limit, Spark's threads may be the cause
 BEHIND_SPARK = frozenset({"source", "consumer"})
@@ -35,17 +35,17 @@ class TaskTimes:
 
     Args:
         tasks: The number of tasks.
-        at_once: Those of them for which no earlier task of the job had left its place: the number that ran at once.
+        at_once: The number of tasks that ran at once: of those that did not take the place of an earlier one.
         began: When the first task began, since 1970; 0.0: there is none.
         ended: When the last task ended, since 1970.
-        arrived: The sum of the instants at which these first tasks began, in seconds since 1970; for `whole`.
+        arrived: The sum of the instants at which these tasks began, in seconds since 1970.
         seconds: The sum of the durations of the tasks.
-        start: The part of it from the arrival of a task's first rows until it could accept them, such as to open the
-            function. The wait for these rows is the time of their source.
-        tail: The part of it in which fewer rows were left in a task than half of its slots.
+        start: The part of `seconds` from the arrival of a task's first rows until it could accept them, such as to
+            open the function. The wait for these rows is the time of their source.
+        tail: The part of `seconds` in which fewer rows were left in a task than half of its slots.
         gap: The time from the end of a task to the beginning of the one in its place.
-        processor: How long the loops' threads were ready to run while the processors did something else.
-        spark_processor: The same of Spark's threads, which convert rows.
+        processor: The time for which the loops' threads were ready to run, and waited for a processor.
+        spark_processor: The same for Spark's threads, which convert rows.
     """
 
     tasks: int = 0

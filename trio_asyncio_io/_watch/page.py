@@ -74,7 +74,7 @@ def page(run: Run, *, tasks: int = 0, note: str = "", forecast: str = "") -> str
     """The page.
 
     Args:
-        run: What it is about.
+        run: The run.
         tasks: The number of Spark tasks of the run; 0 outside Spark.
         note: A sentence in place of the default one, if there was no run.
         forecast: Lines on how the run differs from its forecast. Empty: there was none.
@@ -194,7 +194,7 @@ def quantiles(found: dict[str, Histogram], *, longest: float | None = None) -> s
 
     Args:
         found: name -> histogram.
-        longest: The exact longest duration of the first one. The middle of its bucket may be above it.
+        longest: The exact longest duration of the first histogram. The middle of its bucket may be above it.
     """
     limits = [inf if longest is None else longest, *[inf] * len(found)]
     rows = [

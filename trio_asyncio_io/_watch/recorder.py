@@ -1,4 +1,4 @@
-"""The recorder: an observer that keeps what it has seen of a run, for a file."""
+"""The recorder: an observer that collects a run for a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recorder(Observer):
     """The common part of `Report` and `TraceRecorder`.
 
     Args:
-        path: Where to write what was recorded, or None.
+        path: The file to write, or None.
         name: The name of the operator, or the heading.
         values: Whether to describe values of elements.
         create_copy: Creates a recorder like this one, for a path.

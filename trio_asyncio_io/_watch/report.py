@@ -59,7 +59,7 @@ def report(
     type with examples, retries, and the slowest records.
 
     Put the block of the operator, or the action of the Spark query, inside the block of the report, and give the
-    observer to the operator. The page is written at the end of the block, also if the run fails or is cancelled.
+    observer to the operator. The page is written at the end of the block, even if the run fails or is cancelled.
     Operators that run one after the other become one page. In Spark, each task writes its part into the directory
     `<path>.parts`, which all executors must reach; the end of the block makes the page of them and removes the
     directory.
@@ -303,7 +303,7 @@ def _end_of(error: BaseException | None) -> str:
 
 MAX_MESSAGE = 200
 
-# Before a message is searched for values. It may be as long as a response
+# Characters of a message that are searched for values: a message may be as long as a response
 MAX_SEARCHED = 2_000
 
 # Shorter texts occur in messages by chance
@@ -315,7 +315,7 @@ MAX_DEPTH = 3
 # a word, so it takes linear time
 URL = re.compile(r"(?<![\w+.-])([a-zA-Z][\w+.-]*://)(?:[^\s/?#'\"<>]*@)?([^\s/?#'\"<>]*)([^\s'\"<>]*)")
 
-# Options that are not worth a line when they have this value
+# Options that are left out if they have this value
 DEFAULTS = {"retry": None, "on_timeout": None, "flatten": False, "restore": None, "key": None}
 
 

@@ -1,4 +1,4 @@
-"""The numbers of one run, or of all tasks of a Spark query: what a report is about."""
+"""The numbers of one run, or of all tasks of a Spark query: the content of a report."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Series:
 
     Args:
         width: The width of a bin, in seconds: a power of two.
-        change: For each bin, from the beginning of the run: the calls that ran at its end, less those at its beginning.
-        received, failed: The same for outputs that were received, and for calls that failed.
+        change: For each bin, from the beginning of the run: the increase of the number of running calls.
+        received, failed: For each bin: the outputs that were received, and the calls that failed.
     """
 
     width: float = FINEST
@@ -98,8 +98,8 @@ class Failures:
     """The failures of one type.
 
     Args:
-        attempts: The calls that failed in this way.
-        records: The records that have no result for this reason.
+        attempts: The number of failed calls.
+        records: The number of records without a result.
         examples: Different messages, each with the first record that has it.
     """
 
@@ -122,7 +122,7 @@ class Failures:
 
 @dataclass(order=True)
 class SlowRecord:
-    """A record whose invocation took long, in seconds. Compares by them."""
+    """A record with a long invocation. Slow records compare by their seconds."""
 
     seconds: float
     label: str = field(compare=False)
@@ -137,7 +137,7 @@ class Run:
     Attributes:
         name: The operator.
         began: Its start, in seconds since 1970.
-        seconds: How long it took.
+        seconds: Its length.
         end: How its block ended: "completed", "cancelled", or "failed: " and the type; empty: not known.
         capacity: The capacity, if it is known and there is one operator.
         options: Names and values of the options of the operator.
@@ -145,7 +145,7 @@ class Run:
         failures: By type of exception. A timeout is one.
         slowest: The slowest records, in ascending order.
         statistics: The last statistics.
-        verdicts: One for each operator, which are many in a Spark query.
+        verdicts: One for each operator. A Spark query has many.
         times: Where the time of the tasks of a Spark query went.
     """
 
@@ -179,7 +179,7 @@ class Run:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Run:
-        """The run of an object that `to_json` has made.
+        """The run from an object that `to_json` has returned.
 
         Raises:
             TypeError, KeyError, AttributeError: The object is something else.

@@ -36,7 +36,7 @@ class Stay:
 
     Attributes:
         end: None while it lasts.
-        call: What it shares the slot with; None: it has the slot for itself.
+        call: The call of several records that has the slot; None: the record has it alone.
     """
 
     start: float
@@ -64,7 +64,7 @@ class Span:
 
 @dataclass(slots=True)
 class RecordSteps:
-    """The steps of a record. An instant is None if the record has not got there.
+    """The steps of a record. An instant is None if the record has not reached it.
 
     Attributes:
         value: A description of the value, or None if values are not recorded.
@@ -96,7 +96,7 @@ class RecordSteps:
         return steps
 
     def wait_for_slot(self, now: float) -> None:
-        """The record waits for a slot from now on. If it seemed to do so before, it has waited for its key."""
+        """The record waits for a slot from now on. A recorded wait that has not ended was a wait for its key."""
         if self.spans and self.spans[-1].kind == "wait for a slot" and self.spans[-1].end is None:
             self.spans[-1].kind = self.spans[-1].name = "wait for its key"
         self.begin("wait for a slot", "wait for a slot", now)

@@ -36,15 +36,15 @@ class CircuitBreaker(ConfiguredGate):
     back all calls: records keep their place, and no deadline runs. After `open_for` seconds, +- 20 %, one call probes
     the service. If it is answered, `trickle` calls at once are allowed for `open_for` seconds, and then all. If not, or
     if at least `share` of that trickle is overload, the circuit is open for twice as long, up to `max_open`. So at full
-    speed the operator is back about 8 s after the service, for one call per 5 s. Idle as long as no call was overload.
-    The pattern is Nygard's ("Release It!", 2007).
+    speed the operator is back about 8 s after the service, for one call per 5 s. The gate is idle as long as no call
+    was overload. The pattern is Nygard's ("Release It!", 2007).
 
     Calls that fail when the circuit opens have used up an attempt, so give the operator a retry strategy.
 
     Args:
         mode: "pause" (the default) holds back calls. "fail": their elements fail immediately, with a
             `CircuitOpenError`, for streams that must go on.
-        share: Of calls that are overload, above 0.0 and at most 1.0.
+        share: The share of calls that are overload, above 0.0 and at most 1.0.
         calls: The circuit does not open before this many calls in the window, or in a row, 1 or more.
         window: Seconds, above 0 and finite.
         open_for: Seconds until the first probe, above 0 and finite.
@@ -111,7 +111,7 @@ class CircuitBreaker(ConfiguredGate):
 
         Raises:
             CircuitOpenError: The circuit is open, in the mode "fail".
-            Exception: That of the last refusal: the service has answered no probe for `give_up` seconds.
+            Exception: The exception of the last refusal: the service has answered no probe for `give_up` seconds.
         """
         delay = 0.0 if self.is_closed else self._delay(now)
         if delay and self.mode == "fail":

@@ -35,7 +35,7 @@ def progress(
 ) -> Progress[R]:
     """Show a progress line while you receive the results. A context manager and an async iterator of the results.
 
-    In a terminal, the line is updated in place at most four times a second, in a notebook twice a second, also
+    In a terminal, the line is updated in place at most four times a second, in a notebook twice a second, even
     while no results arrive. Elsewhere, as in a file or a CI log, a new line is written every 30 seconds. At the end of
     the block, even after an exception, the line of `summary` remains. A terminal prints other output above the line.
 
