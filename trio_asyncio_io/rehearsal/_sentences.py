@@ -1,4 +1,4 @@
-"""What a forecast says in sentences: what was seen and assumed, and how a run differs from it."""
+"""The sentences of a forecast: its assumptions, and how a run differs from it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SAFE = 0.99  # of the rate, for a gate
 FEW_SLOW = 10
 FASTER = 2.0  # the calls per second of a run, over those of the sample, above which the sample has not shown much
 BUSY_PROCESS = 2_000  # calls per second, above which the time of the operator itself is not negligible
-# Shares from which on a run differs from its forecast: of times, of counts, and of all records
+# Relative differences that are named: of times, of counts, and of counts as a share of all records
 TIMES, COUNTS, RECORDS = 0.05, 0.1, 0.01
 
 
 def assumptions(
     sample: Sample, service: Service, rows: Sequence[ForecastRow], options: Options, elements: int
 ) -> tuple[str, ...]:
-    """What was seen, what is assumed, and what the sample cannot show."""
+    """The assumptions of a forecast: the limits in the sample, and those that it cannot show."""
     made = len(sample.calls)
     hidden = f"larger loads, limits that its {plural(made, 'call')} stay within (such as a number per minute or day)"
     said = [
@@ -128,7 +128,7 @@ def _on_budgets(options: Options, row: ForecastRow, elements: int) -> list[str]:
 
 
 def comparison(row: ForecastRow, elements: int, statistics: Statistics, seconds: float) -> list[str]:
-    """What was forecast, what it became, and what differs.
+    """The forecast, the run, and their differences.
 
     Raises:
         ValueError: The run has ended no record.

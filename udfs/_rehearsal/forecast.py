@@ -51,7 +51,7 @@ class Job:
 
     Args:
         options, mode, timeout: From the user.
-        slots: How many tasks can run at once.
+        slots: The number of tasks that can run at once.
         paces: Calls per second that the rates with weights allow; see `MeasuredRate`.
     """
 
@@ -104,7 +104,7 @@ class Job:
         return lambda rows: sum_as_written(weight(*row.inputs) for row in rows)
 
     def _sum_of(self, gate: Any, tasks: int) -> Gate:
-        """One gate that admits what one copy in each of `tasks` tasks would."""
+        """One gate for `tasks` tasks, in place of a copy in each task."""
         if isinstance(gate, RateLimit):
             weight = self.weight_of(gate.weight)
             return RateLimit(tasks * gate.rate, burst=tasks * gate.burst, weight=weight, name=gate.name)
@@ -155,10 +155,11 @@ class Job:
 class MeasuredRate(RateLimit):
     """A rate with a weight, for a sample.
 
-    A forecast has one weight for each call, which is its cost. So in it, all calls weigh the mean of the sample here.
+    A forecast has one weight for each call, its cost. So for this rate, each of its calls has the mean weight of the
+    sample.
 
     Attributes:
-        used: The weights of all calls together.
+        used: The sum of the weights of all calls.
     """
 
     used = 0.0
@@ -169,7 +170,7 @@ class MeasuredRate(RateLimit):
         self.used += weight
 
     def pace(self, calls: int) -> float:
-        """How many calls per second it allows, once `calls` calls have used it."""
+        """The calls per second that the rate allows, from the mean weight of `calls` calls."""
         return self.rate * calls / self.used if self.used else inf
 
 
@@ -183,7 +184,7 @@ def _longest(sizes: Sequence[int], tasks: int) -> tuple[int, int]:
 
 
 def _merged(together: Forecast, alone: Forecast, partitions: int) -> ForecastRow:
-    """The row of the job: the longer times of both."""
+    """The row of the job: its times are the longer ones of the two."""
     (row,), (task,) = together.rows, alone.rows
     low, high = max(row.low, partitions * task.low), max(row.high, partitions * task.high)
     return replace(

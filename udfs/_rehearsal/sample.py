@@ -83,7 +83,7 @@ class JobRows:
         Args:
             counts: The rows of each partition. A memo distributes them anew.
             share: The fraction of rows that needed a call before the sample; with a memo, of the rows with inputs.
-            remembered: How many answers of the sample the memo has.
+            remembered: The number of the sample's answers in the memo.
         """
         if self.options.get("memo") is None:
             return [max(1, round(share * count)) for count in counts]
@@ -99,7 +99,7 @@ class JobRows:
         """Make this number of calls. Each answer is in the memo as soon as it is there.
 
         Args:
-            number: How many calls, for a group of rows each if there are groups.
+            number: The number of calls. With `group=`, each is for a group of rows.
             rows: The rows of the job.
             load: The largest number of calls at once.
             arguments: Others of `trio_asyncio_io.rehearsal.record`.
@@ -142,18 +142,18 @@ class JobRows:
 
 
 class SampledRows:
-    """The rows of a sample, read as in a worker. A thread converts their answers as they come, for the memo if any.
+    """The rows of a sample, read as in a worker. A thread converts their answers when they arrive.
 
     Args:
         enrichment: How the job enriches rows.
-        memo_rows: Those of a task, of which one is called for each key; None without a memo.
+        memo_rows: Writes the answers to the memo, one for each key. None: there is no memo.
 
     Attributes:
         sample: The calls, at the end.
-        share: The share of rows that needed a call before them. With a memo, of those that `skip_nulls` does not skip.
-        answers: How many answers are converted. With `group=`, each row has its own.
-        misfits: The errors of those that do not fit the schema.
-        remembered: How many answers are in the memo.
+        share: The share of rows that needed a call before the sample; with a memo, among those that `skip_nulls` keeps.
+        answers: The number of converted answers. With `group=`, each row has its own.
+        misfits: The errors of answers that do not fit the schema.
+        remembered: The number of answers in the memo.
     """
 
     sample: Sample
@@ -201,7 +201,7 @@ class SampledRows:
         self._pending.append(self._thread.submit(self._convert_all, answers))
 
     def check_answers(self) -> list[str]:
-        """What a forecast says of answers that do not fit the schema.
+        """The assumptions of a forecast about answers that do not fit the schema.
 
         Raises:
             Exception: The error of the first answer, if none fits.
@@ -225,7 +225,7 @@ class SampledRows:
                 self.misfits.append(misfit)
 
     def _misfit(self, row: Row) -> Exception | None:
-        """Why the result of a row does not fit; None: it does."""
+        """The error of a result that does not fit the schema, or None."""
         try:
             for _ in self._conversion.results([row]):
                 pass
@@ -234,7 +234,7 @@ class SampledRows:
         return None
 
     def _remember(self, row: Row, memo_rows: MemoRows) -> Exception | None:
-        """The same, and write a result that fits to the memo."""
+        """As `_misfit`, and write a result that fits to the memo."""
         memo_rows.recorder.record([row])
         if row.failure is not None:
             return row.failure.exception
