@@ -38,17 +38,22 @@ demo *ARGS: _java
 # Run the tests in three processes, in about seven minutes on two cores; with pytest's arguments, run what they select in one process
 [no-exit-message]
 test *ARGS: _java setup
-    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or thorough or soak)'" } else { "" } }} "$@"
+    {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or variation or thorough or soak)'" } else { "" } }} "$@"
 
 # Run the tests for the edit loop, in about a minute: no Java, no servers, nothing slow; accepts pytest's arguments
 [no-exit-message]
 quick *ARGS: setup
-    {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or slow or thorough or soak)" "$@"
+    {{ python }} -m pytest {{ parallel }} -m "not (spark or processes or slow or variation or thorough or soak)" "$@"
+
+# Run the variations of the tests of `just test`; `just check` runs them beside it
+[no-exit-message]
+variations *ARGS: _java setup
+    {{ python }} -m pytest {{ parallel }} -m "variation and not (thorough or soak)" "$@"
 
 # Run what `just test` leaves out, before a release: longer variations, Spark Connect, most examples; more of each property
 [no-exit-message]
 thorough *ARGS: _java setup
-    {{ python }} -m pytest {{ parallel }} -m "(connect or thorough or hypothesis) and not soak" \
+    {{ python }} -m pytest {{ parallel }} -m "(connect or variation or thorough or hypothesis) and not soak" \
         --hypothesis-profile=thorough "$@"
 
 # Run the operator in every interleaving of small worlds, the larger ones, too: two minutes of CPU time

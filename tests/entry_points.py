@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from tests.support import PATIENCE, thorough_except
+from tests.support import PATIENCE, thorough_except, variation_except
 from udfs import async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 
 __all__ = ["COLUMN_AND_ROWS", "EVERY_ENTRY_POINT", "with_answer"]
@@ -17,7 +17,8 @@ __all__ = ["COLUMN_AND_ROWS", "EVERY_ENTRY_POINT", "with_answer"]
 EVERY_ENTRY_POINT = pytest.mark.parametrize(
     "entry_point", thorough_except(["column", "unordered"], ["column", "ordered", "unordered", "keyed"])
 )
-COLUMN_AND_ROWS = pytest.mark.parametrize("entry_point", ["column", "unordered"])
+# For what a column UDF and an operator do with the same code
+COLUMN_AND_ROWS = pytest.mark.parametrize("entry_point", variation_except(["unordered"], ["column", "unordered"]))
 
 
 def with_answer(

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 import trio
 
-__all__ = ["PATIENCE", "outputs", "receive_and_snapshot", "stable_id", "thorough_except", "timed_outputs", "wait_until"]
+__all__ = [
+    "PATIENCE",
+    "outputs",
+    "receive_and_snapshot",
+    "stable_id",
+    "thorough_except",
+    "timed_outputs",
+    "variation_except",
+    "wait_until",
+]
 
 # Seconds after which a test fails because something hangs. Longer than any machine needs, however busy it is.
 PATIENCE = 600.0
@@ -50,11 +59,18 @@ def stable_id(value: object) -> str:
 
 
 def thorough_except(short: Collection[Any], every: Collection[Any]) -> list[Any]:
-    """The parameters `every`, for `pytest.mark.parametrize`. `just test` runs only those that are also in `short`."""
+    """The parameters `every`, for `pytest.mark.parametrize`. Those that are not in `short` are thorough."""
+    return _marked_except(short, every, pytest.mark.thorough)
+
+
+def variation_except(short: Collection[Any], every: Collection[Any]) -> list[Any]:
+    """The parameters `every`, for `pytest.mark.parametrize`. Those that are not in `short` are variations."""
+    return _marked_except(short, every, pytest.mark.variation)
+
+
+def _marked_except(short: Collection[Any], every: Collection[Any], mark: pytest.MarkDecorator) -> list[Any]:
     assert set(short) <= set(every), "a short parameter is not among all of them"
     return [
-        pytest.param(
-            *(value if isinstance(value, tuple) else (value,)), marks=() if value in short else pytest.mark.thorough
-        )
+        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=() if value in short else mark)
         for value in every
     ]

@@ -15,6 +15,7 @@ from tests.explored.world import Setting, explore_world
 pytestmark = pytest.mark.slow
 
 Table = list[tuple[int, int, Setting]]
+FEW_STATES = 300  # that `just test` explores in a world
 
 
 # fmt: off
@@ -121,8 +122,9 @@ LONGER: Table = [
 
 
 def by_setting(table: list[tuple[int, int, Any]]) -> pytest.MarkDecorator:
-    """Run a test for each row of a table."""
-    rows = [pytest.param(*row, id=str(row[2])) for row in table]
+    """Run a test for each row of a table. Those with many states are variations."""
+    marks = {True: (), False: pytest.mark.variation}
+    rows = [pytest.param(*row, id=str(row[2]), marks=marks[row[1] <= FEW_STATES]) for row in table]
     return pytest.mark.parametrize(("schedules", "states", "setting"), rows)
 
 

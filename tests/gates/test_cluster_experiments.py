@@ -50,6 +50,7 @@ def test_leases_follow_the_rows() -> None:
     assert skewed(leases(SimulatedSource(), 124, 4), 4_000) >= 0.95
 
 
+@pytest.mark.variation
 def test_shares_do_not() -> None:
     assert 0.30 <= skewed([ClusterShare(31) for _ in range(4)], 1_000) <= 0.34
 

@@ -14,6 +14,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.interrupting import LineCounter, LineOfSource, default_sigint
+from tests.support import variation_except
 from trio_asyncio_io import FixedDelay, unordered_wait
 from trio_asyncio_io.gates import Budget, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, settle
 from trio_asyncio_io.policies import cached, gated, hedged, single_flight
@@ -239,7 +240,7 @@ def lines_of(make: Callable[[], Job]) -> Counter[tuple[str, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", WITH_OWN_LINES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", variation_except(WITH_OWN_LINES[:1], WITH_OWN_LINES), ids=lambda make: make.__name__)
 def test_after_an_interrupt_at_any_line_each_call_has_ended_once_and_the_gates_work(make: Callable[[], Job]) -> None:
     """Each line is interrupted in the first job that executes it."""
     earlier = {line for each in JOBS[: JOBS.index(make)] for line in lines_of(each)}

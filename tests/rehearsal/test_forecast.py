@@ -16,7 +16,7 @@ import trio
 
 from benchmarks.forecast._services import PATIENT, SERVICES, BusyError, Planted, function_of
 from tests.rehearsal.planted import in_virtual_time, operated, sampled
-from tests.support import thorough_except
+from tests.support import thorough_except, variation_except
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import Auto, Budget, Gate, PerKey, RateLimit, settle
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
@@ -56,9 +56,9 @@ def busy(capped: Sample) -> Forecast:
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
-        ("gamma", 0.1),
+        pytest.param("gamma", 0.1, marks=pytest.mark.variation),
         pytest.param("Weibull", 0.1, marks=pytest.mark.thorough),
-        ("a cache before a service", 0.15),
+        pytest.param("a cache before a service", 0.15, marks=pytest.mark.variation),
         ("8 % failures, retried", 0.1),
         pytest.param("35 servers", 0.1, marks=pytest.mark.thorough),
         ("80 servers", 0.1),
@@ -155,6 +155,7 @@ def test_a_fixed_window_is_found_in_a_sample_over_many_windows(number: int, seco
     assert cap.rate == pytest.approx(service.rate, rel=0.01)
 
 
+@pytest.mark.variation
 def test_a_rate_that_the_sample_cannot_tell_has_bounds_and_no_advice() -> None:
     service = Planted("capped", GAMMA.draw, rate=700.0, burst=50.0, hint=3.0, retry=PATIENT)
     forecast = rehearse(sampled(service, 1), 1_000, capacity=[20, 100])
@@ -183,6 +184,7 @@ def test_a_limit_that_admits_the_whole_sample_is_named_as_one_that_it_cannot_sho
     assert "It cannot show larger loads, limits that its 200 calls stay within (such as a number per minute" in said
 
 
+@pytest.mark.variation
 def test_the_interval_of_a_rate_that_the_sample_cannot_tell_has_a_margin() -> None:
     # With a capacity of 150, the forecasts for all possible rates agree
     service = Planted("capped", GAMMA.draw, rate=35 / 0.6, window=0.6, slides=True, hint=6.0, retry=PATIENT)
@@ -193,6 +195,7 @@ def test_the_interval_of_a_rate_that_the_sample_cannot_tell_has_a_margin() -> No
     assert row.high >= row.seconds * 1.06
 
 
+@pytest.mark.variation
 def test_refusals_that_took_equally_long_come_back_at_one_instant() -> None:
     service = Planted("capped", GAMMA.draw, rate=180.0, burst=1.0, hint=2.0, retry=PATIENT)
     taken = sampled(service, 1)
@@ -342,6 +345,7 @@ def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:
     assert rehearse(sample, 100, **options).rows == rehearse(sample, 100, **options).rows
 
 
+@pytest.mark.variation
 def test_all_calls_weigh_what_a_budget_counts() -> None:
     taken = sampled(BY_NAME["8 % failures, retried"], 1, weight=lambda _: 0.25)
     (row,) = rehearse(taken, 100_000, capacity=50).rows
@@ -355,10 +359,7 @@ ONCE, RETRIED = None, FixedDelay(3, 0.1, attempt_timeout=2.0)
 
 @pytest.mark.parametrize(
     ("retry", "what"),
-    thorough_except(
-        [*product([ONCE], ENDINGS), (RETRIED, "settles and fails"), (RETRIED, "is cut")],
-        list(product([ONCE, RETRIED], ENDINGS)),
-    ),
+    variation_except([(ONCE, "settles and fails"), (RETRIED, "is cut")], list(product([ONCE, RETRIED], ENDINGS))),
 )
 def test_the_money_of_a_forecast_is_that_of_the_budget(what: str, retry: FixedDelay | None) -> None:
     """A quarter of the calls fails. Each is paid: what it settled, or else its estimate."""
@@ -390,6 +391,7 @@ def test_the_money_of_a_forecast_is_that_of_the_budget(what: str, retry: FixedDe
     assert 0.98 * low <= budget.spent <= 1.02 * high
 
 
+@pytest.mark.variation
 def test_a_call_that_hangs_keeps_its_server_until_it_is_cut() -> None:
     def draw(random: Random) -> tuple[float, None]:
         return (1e9 if random.random() < 0.03 else random.gammavariate(4, 0.1)), None
@@ -440,6 +442,7 @@ def test_the_mean_latency_of_the_forecast_is_that_of_the_sample() -> None:
     assert fmean(begin(0.0, inf)[0] for _ in range(100_000)) == pytest.approx(mean, rel=0.01)
 
 
+@pytest.mark.variation
 def test_a_gate_with_weights_limits_the_weights_of_the_sample() -> None:
     taken = sampled(EVENLY, 1, weight=lambda number: 1.0 + number % 2)
     row = rehearse(taken, 500, capacity=100, gate=RateLimit(150.0, weight=lambda _: 1.0)).rows[0]
@@ -477,6 +480,7 @@ def test_what_if_calls_are_slower_or_unseen() -> None:
 # The best row
 
 
+@pytest.mark.variation
 def test_only_tested_capacities_are_recommended(sample: Sample) -> None:
     forecast = rehearse(sample, 50_000, capacity=[20, 150, 400])
     assert [row.is_tested for row in forecast.rows] == [True, True, False]
@@ -502,6 +506,7 @@ def test_a_capacity_with_more_failures_is_not_the_best() -> None:
     assert forecast.best_row.capacity == 4
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize("seed", thorough_except([1], [1, 2, 3, 4]))
 def test_chance_in_the_number_of_failures_decides_nothing(seed: int) -> None:
     def draw(random: Random) -> tuple[float, Exception | None]:
@@ -572,6 +577,7 @@ def test_a_slower_service_is_named(sample: Sample) -> None:
     assert "the source, the consumer" not in said
 
 
+@pytest.mark.variation
 def test_a_slow_source_is_named(sample: Sample) -> None:
     forecast = rehearse(sample, 5_000, capacity=20)
     seconds, statistics = operated(GAMMA, 5_000, 1, capacity=5, timeout=60.0)

@@ -95,12 +95,14 @@ def test_a_leased_rate_goes_to_the_tasks_that_have_rows() -> None:
     assert row.seconds == pytest.approx(seconds, rel=0.1)
 
 
+@pytest.mark.variation
 def test_fewer_partitions_than_slots_use_their_shares_of_the_rate_only() -> None:
     taken = sample_of(BY_NAME["gamma"], 3)
     (row,) = Job({"cluster_rate": 80}, "unordered", 60.0, 8).forecast(taken, [200, 200], 400, [30]).rows
     assert row.seconds == pytest.approx(20.0, rel=0.05)
 
 
+@pytest.mark.variation
 def test_the_default_capacities_divide_the_load_of_the_sample() -> None:
     forecast = Job({}, "ordered", 60.0, 4).forecast(sample_of(BY_NAME["gamma"], 3), EVEN, 9600, [])
     assert [row.capacity for row in forecast.rows] == [3, 9, 18, 37]
@@ -163,6 +165,7 @@ def test_the_weight_of_a_gate_gets_the_values_of_the_row() -> None:
     assert pooled.weight(rows_of([pa.array(["abc"]), pa.array([4])], 0)) == 7
 
 
+@pytest.mark.variation
 def test_a_rate_with_a_weight_has_the_mean_weight_of_the_sample() -> None:
     job = Job({"cluster_rate": [800, ClusterRate(1_000, weight=len, name="tokens")]}, "unordered", 60.0, 4)
     (rate,) = job.measured_rates()

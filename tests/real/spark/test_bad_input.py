@@ -208,6 +208,7 @@ def test_ordered_wait_has_no_event_time(flights: DataFrame) -> None:
         build(ordered_wait, flights, event_time="ts")
 
 
+@pytest.mark.variation
 def test_timestamps_in_a_time_zone_that_python_lacks_are_refused(spark: SparkSession, flights: DataFrame) -> None:
     """Spark accepts abbreviations. Without timestamps they do not matter."""
     abbreviated = spark.newSession()

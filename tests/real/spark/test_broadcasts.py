@@ -63,6 +63,7 @@ def test_rows_with_a_weight_and_a_handler(numbers: DataFrame, name: Any, names: 
     assert [tuple(row) for row in twice.collect()] == [(n, text, text) for n, text in NAMES.items()]
 
 
+@pytest.mark.variation
 def test_a_rehearsal_and_its_job(spark: SparkSession, name: Any) -> None:
     arguments: Any = spark.range(400).select((F.col("id") % len(NAMES)).alias("id")), name, "x string"
     forecast = rehearse(*arguments, 40, timeout=PATIENCE)

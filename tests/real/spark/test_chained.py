@@ -58,6 +58,7 @@ def test_the_error_column_of_an_operator_before_is_named_in_the_advice(spark: Sp
         ordered_wait(first, weather, "temp double", timeout=PATIENCE, on_error="column")
 
 
+@pytest.mark.variation
 def test_a_repeated_micro_batch_replaces_its_results_and_its_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     """As the page on dead letters does it: each micro-batch has a folder of its own in both tables."""
     numbers: list[int] = []

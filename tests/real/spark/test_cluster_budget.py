@@ -49,6 +49,7 @@ def test_a_budget_ends_a_job_by_default(spark: SparkSession, service: Service, e
     assert len(service.calls) <= 7
 
 
+@pytest.mark.variation
 def test_each_row_reports_its_weights_and_the_query_why_calls_were_refused(
     spark: SparkSession, service: Service
 ) -> None:
@@ -78,6 +79,7 @@ def test_each_row_reports_its_weights_and_the_query_why_calls_were_refused(
     assert "refused" not in summary(seen)
 
 
+@pytest.mark.variation
 def test_a_budget_without_weight_counts_calls_and_metrics_say_that_it_is_used_up(
     spark: SparkSession, service: Service
 ) -> None:

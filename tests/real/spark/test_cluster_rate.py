@@ -146,6 +146,7 @@ def test_a_task_fails_when_the_source_was_away_for_too_long(
     assert not service.calls
 
 
+@pytest.mark.variation
 def test_the_source_listens_on_the_chosen_port(spark: SparkSession, service: Service) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -206,6 +206,7 @@ def test_a_value_that_pandas_would_alter_is_refused_between_it_and_a_pandas_udf(
         numbers.select(plus_one(theirs("id"))).collect()
 
 
+@pytest.mark.variation
 def test_a_pandas_udf_of_series_may_be_called_on_the_result_and_the_other_way_round(numbers: DataFrame) -> None:
     def add_one(values: pd.Series) -> pd.Series:
         return values + 1
@@ -221,6 +222,7 @@ def test_rows_stay_aligned_with_other_columns_and_other_kinds_of_udf(numbers: Da
     assert [tuple(row) for row in out.collect()] == [(n, 2 * n, n + 1, -n) for n in range(ROWS)]
 
 
+@pytest.mark.variation
 def test_grouping_and_joining_on_the_result(numbers: DataFrame) -> None:
     @async_pandas_udf("int", timeout=PATIENCE)
     async def bucket(value: int) -> int:

@@ -49,7 +49,11 @@ def test_flights_as_in_the_source_data_have_no_problem(
 @pytest.mark.parametrize(
     ("change", "problems"),
     [
-        (lambda df: df.withColumn("seats", F.lit(1)), [demo.LOST.format(3), demo.WRONG.format(3)]),
+        pytest.param(
+            lambda df: df.withColumn("seats", F.lit(1)),
+            [demo.LOST.format(3), demo.WRONG.format(3)],
+            marks=pytest.mark.variation,
+        ),
         (lambda df: df.withColumn("dest", F.lit("LAX")), [demo.LOST.format(3), demo.WRONG.format(3)]),
     ],
     ids=["another aircraft", "another flight"],

@@ -55,6 +55,7 @@ def test_each_key_is_called_once_in_all_tasks_and_never_again(
         assert Counter(service.calls) == Counter(map(str, range(KEYS)))
 
 
+@pytest.mark.variation
 def test_ordered_wait_keeps_the_order_of_the_rows_and_of_their_partitions(
     visits: DataFrame, service: Service, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_ordered_wait_keeps_the_order_of_the_rows_and_of_their_partitions(
     assert Counter(service.calls) == Counter(map(str, range(KEYS)))
 
 
+@pytest.mark.variation
 def test_keyed_wait_keeps_the_order_of_each_key(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     out = keyed_by_key(visits, service.client.ask, "answer string", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
     ids: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -74,6 +76,7 @@ def test_keyed_wait_keeps_the_order_of_each_key(visits: DataFrame, service: Serv
     assert all(each == sorted(each) for each in ids.values())
 
 
+@pytest.mark.variation
 @EACH
 def test_columns_may_have_the_names_of_the_columns_that_a_memo_adds(
     visits: DataFrame, service: Service, wait: Any, tmp_path: Path
@@ -138,6 +141,7 @@ def test_a_memo_grows_takes_answers_from_elsewhere_and_follows_renamed_columns(
         ask(towns, schema=three, inputs=["town", "hour"], memo=memo)
 
 
+@pytest.mark.variation
 def test_a_new_field_that_is_declared_not_null_is_null_in_old_answers(spark: SparkSession, tmp_path: Path) -> None:
     async def grows(id: int) -> dict[str, Any]:  # noqa: A002 - the name of the column
         return {"a": [{"x": id}], "b": 1} if id == 0 else {"a": [{"x": id, "y": 2}], "b": 1}
@@ -148,6 +152,7 @@ def test_a_new_field_that_is_declared_not_null_is_null_in_old_answers(spark: Spa
     assert sorted((row.id, *map(tuple, row.a)) for row in rows) == [(0, (0, None)), (1, (1, 2))]
 
 
+@pytest.mark.variation
 def test_metrics_count_the_calls(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     observation = Observation()
     unordered_wait(
@@ -244,6 +249,7 @@ def test_values_that_are_equal_in_sql_are_called_once(spark: SparkSession, servi
     assert len(service.calls) == 3
 
 
+@pytest.mark.variation
 def test_a_memo_without_answers_has_no_rows(spark: SparkSession, visits: DataFrame, tmp_path: Path) -> None:
     memo = Memo(str(tmp_path / "memo"))
     out = unordered_wait(visits, fails, "answer string", memo=memo, on_error="null", timeout=PATIENCE)
@@ -263,6 +269,7 @@ def test_a_memo_without_answers_has_no_rows(spark: SparkSession, visits: DataFra
         assert out.count() == 200
 
 
+@pytest.mark.variation
 def test_the_path_of_a_memo_is_not_a_pattern_and_other_files_do_no_harm(
     spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
 ) -> None:
@@ -278,6 +285,7 @@ def test_the_path_of_a_memo_is_not_a_pattern_and_other_files_do_no_harm(
         assert memo.compact() == KEYS
 
 
+@pytest.mark.variation
 def test_a_damaged_file_is_refused_by_name_in_queries_and_when_it_is_read(
     spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
 ) -> None:
@@ -317,6 +325,7 @@ def test_strings_that_are_not_compared_by_their_bytes_are_refused(visits: DataFr
     assert not (tmp_path / "memo").exists()
 
 
+@pytest.mark.variation
 def test_two_queries_may_declare_nested_nulls_differently(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     client = service.client
 
@@ -347,6 +356,7 @@ def test_sql_can_read_the_memo_as_a_table(
         assert memo.compact() == KEYS
 
 
+@pytest.mark.variation
 def test_flattened_answers_are_remembered(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     client = service.client
 
@@ -519,6 +529,7 @@ def test_every_operator_uses_the_memo_in_foreach_batch(
     assert Counter(service.calls) == Counter(map(str, range(KEYS)))
 
 
+@pytest.mark.variation
 def test_a_job_that_runs_again_groups_only_missing_rows(spark: SparkSession, service: Service, tmp_path: Path) -> None:
     client = service.client
 

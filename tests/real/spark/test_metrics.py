@@ -120,6 +120,7 @@ def test_the_totals_of_a_query_reach_the_driver(numbers: DataFrame, metrics: str
         assert line.endswith(f", p99 {duration(p99)}")
 
 
+@pytest.mark.variation
 def test_a_flattened_row_is_counted_once(numbers: DataFrame) -> None:
     async def repeat(id: int) -> list[int]:  # noqa: A002 - the name of the column
         return [id] * (1 + id % 3)
@@ -205,6 +206,7 @@ def test_several_threads_of_spark_may_read_the_metrics(spark: SparkSession) -> N
         assert len(set(pool.map(read, range(400)))) == 1
 
 
+@pytest.mark.variation
 def test_a_query_may_have_observations_of_the_user_too(numbers: DataFrame) -> None:
     ours, theirs = Observation(), Observation()
     out = ordered_wait(numbers, Moody(), "answer string", metrics=ours, **OPTIONS)

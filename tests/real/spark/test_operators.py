@@ -135,7 +135,11 @@ def test_other_columns_of_every_type_are_unchanged(spark: SparkSession, wait: An
 
 
 @ONE
-@pytest.mark.parametrize("others", [[], ["1 as `a.b`", "2 as x", "3 as x"]], ids=["plain names", "odd names"])
+@pytest.mark.parametrize(
+    "others",
+    [pytest.param([], marks=pytest.mark.variation), ["1 as `a.b`", "2 as x", "3 as x"]],
+    ids=["plain names", "odd names"],
+)
 def test_the_schema_of_arrow_data_may_be_validated(
     spark: SparkSession, wait: Any, others: list[str], tmp_path: Path
 ) -> None:
@@ -248,6 +252,7 @@ def test_a_bad_key_is_refused_when_the_plan_is_built(spark: SparkSession, key: A
         keyed_wait(df, describe, "ten long, text string", key=key, timeout=PATIENCE)
 
 
+@pytest.mark.variation
 def test_operators_follow_each_other(numbers: DataFrame) -> None:
     out = (
         numbers.transform(ordered_wait, describe, "ten long, text string", timeout=PATIENCE)

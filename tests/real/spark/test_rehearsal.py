@@ -58,6 +58,7 @@ def test_the_job_does_not_pay_again_for_the_sample(spark: SparkSession, service:
         rehearse(*arguments, SAMPLE, timeout=PATIENCE, capacity=5, memo=tmp_path)
 
 
+@pytest.mark.variation
 def test_groups_of_rows_are_called_and_kept_in_the_memo(questions: DataFrame, service: Service, tmp_path: Path) -> None:
     client = service.client
 
@@ -110,6 +111,7 @@ def test_rows_that_are_skipped_are_no_calls(questions: DataFrame, service: Servi
     assert "None" not in service.calls
 
 
+@pytest.mark.variation
 def test_rows_that_are_skipped_are_no_keys_of_a_memo(questions: DataFrame, service: Service, tmp_path: Path) -> None:
     df = questions.withColumn("question", F.when(F.col("question") < ROWS // 2, F.col("question")))
     arguments: Any = (df, service.client.ask, "answer string")
@@ -133,6 +135,7 @@ def test_the_function_gets_the_values_that_a_worker_would_give_it(spark: SparkSe
     assert service.calls == [row.answer] * 2
 
 
+@pytest.mark.variation
 def test_an_input_column_may_come_twice(questions: DataFrame, service: Service, tmp_path: Path) -> None:
     client = service.client
 
