@@ -69,6 +69,7 @@ def test_progress_is_one_output_that_is_updated() -> None:
     assert kernel.messages.count("update_display_data") > 2
 
 
+@pytest.mark.variation
 def test_a_thread_can_update_its_output() -> None:
     """Spark's own progress bar does the same."""
     cell = """
@@ -85,6 +86,7 @@ thread.join()
     assert kernel.messages.count("update_display_data") == 2
 
 
+@pytest.mark.variation
 def test_a_cell_can_run_trio_although_the_kernel_runs_asyncio() -> None:
     cell = """
 import asyncio, trio
@@ -94,6 +96,7 @@ trio.run(trio.sleep, 0)
     assert Kernel(cell).outputs() == []
 
 
+@pytest.mark.variation
 def test_without_autoawait_an_await_names_the_problem() -> None:
     """The kernel would run the cell on asyncio."""
     cell = "from trio_asyncio_io import ordered_wait\nasync with ordered_wait([1], print, timeout=1.0): pass"
