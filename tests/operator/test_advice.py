@@ -29,6 +29,8 @@ from trio_asyncio_io import FixedDelay, Verdict, keyed_wait, ordered_wait, unord
 from trio_asyncio_io.gates import Auto, CircuitBreaker, PerKey, RateLimit
 from trio_asyncio_io.policies import cached
 
+pytestmark = pytest.mark.usefixtures("no_cpu_time")
+
 
 @dataclass
 class Plant:

@@ -22,6 +22,8 @@ from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 from trio_asyncio_io.trace import TraceRecorder
 
+pytestmark = pytest.mark.usefixtures("no_cpu_time")
+
 POLITE = 0.05  # refusals a record
 
 Latency = Callable[[Random], float]

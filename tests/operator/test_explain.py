@@ -16,6 +16,8 @@ from tests.plain_gates import AtMost
 from trio_asyncio_io import FixedDelay, StreamRecord, Verdict, Watermark, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.gates import RateLimit
 
+pytestmark = pytest.mark.usefixtures("no_cpu_time")
+
 
 async def flood(count: int) -> AsyncIterator[int]:
     for value in range(count):

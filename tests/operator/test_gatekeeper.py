@@ -28,6 +28,8 @@ from trio_asyncio_io.policies import gated
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
+pytestmark = pytest.mark.usefixtures("no_cpu_time")
+
 
 class BusyError(Exception):
     """A status 429, perhaps with a `Retry-After`."""

@@ -30,6 +30,8 @@ from trio_asyncio_io.gates import Auto, Gate, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder
 
+pytestmark = pytest.mark.usefixtures("no_cpu_time")
+
 
 async def doubled(values: list[int]) -> list[int]:
     await trio.sleep(1.0)

@@ -23,6 +23,8 @@ from trio_asyncio_io import (
 from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
+pytestmark = pytest.mark.usefixtures("no_cpu_time")
+
 
 class ThrottledError(Exception):
     """No call may start for these seconds. Retry strategies do not see them."""

@@ -27,6 +27,8 @@ from trio_asyncio_io import (
 from trio_asyncio_io.gates import CircuitBreaker, RateLimit
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
+pytestmark = pytest.mark.usefixtures("no_cpu_time")
+
 MISS = Step(1.0, error=LookupError)
 
 
