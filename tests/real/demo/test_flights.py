@@ -22,6 +22,7 @@ def test_there_are_336_776_flights(flights: pd.DataFrame) -> None:
     assert len(flights) == 336_776
 
 
+@pytest.mark.variation
 def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
     """Each flight has the same observation, and the same 1,556 flights have none."""
     observed = pd.read_csv(weather_csv())[["origin", "time_hour", "pressure"]]
@@ -35,6 +36,7 @@ def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
     pd.testing.assert_series_equal(pressures, merged.pressure, check_names=False)
 
 
+@pytest.mark.variation
 def test_aircraft_join_as_pandas_joins_them(flights: pd.DataFrame) -> None:
     known = pd.read_csv(planes_csv())[["tailnum", "seats"]]
     merged = flights.merge(known, on="tailnum", how="left")

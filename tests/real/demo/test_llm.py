@@ -140,6 +140,7 @@ def test_a_request_that_is_not_in_the_protocol_is_an_error_and_costs_nothing(nam
 # The estimate
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize(
     "text",
     ["A moving story " * 20, "一个感人的故事" * 40, "Трогательная история " * 20, "👩‍👩‍👧😀🙃" * 20, '"\\\n\t\0' * 30],
@@ -186,6 +187,7 @@ def changed(items: list[dict[str, Any]], change: str) -> list[Any]:
     }[change]
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize(
     ("change", "failed"),
     [
@@ -209,6 +211,7 @@ def test_an_item_counts_for_the_row_of_its_id_and_fails_no_other(  # noqa: PLR09
     assert stats(names)["requests"] == 1
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize(
     ("provider", "fault", "error"),
     [
@@ -321,6 +324,7 @@ def test_a_model_that_the_service_does_not_have_stops_the_job(
 # Accounts
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize("provider", SERVICES)
 @pytest.mark.parametrize("error", ["WrongKeyError", "QuotaError"])
 def test_an_account_that_cannot_pay_stops_the_job(

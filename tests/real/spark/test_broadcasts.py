@@ -52,6 +52,7 @@ def test_a_column_of_several_queries_and_sql_beside_an_ordinary_udf(
         assert [row.x for row in spark.sql("select name(id) as x from range(3)").collect()] == list(NAMES.values())
 
 
+@pytest.mark.variation
 def test_rows_with_a_weight_and_a_handler(numbers: DataFrame, name: Any, names: Broadcast[dict[int, str]]) -> None:
     gate = RateLimit(1e6, weight=lambda id: len(names.value[id]))  # noqa: A006 - as above
 

@@ -61,6 +61,7 @@ def test_rows_whose_results_are_stored_first_are_called_once(
     assert sorted(map(int, service.calls)) == list(range(ROWS))
 
 
+@pytest.mark.variation
 def test_a_condition_around_a_column_does_not_filter_its_calls(spark: SparkSession, service: Service) -> None:
     answered = with_answer(spark.range(0, ROWS, 1, 4), "column", service.client.ask)
     out = answered.select(F.when(F.col("id") < 10, F.col("answer")).alias("answer")).collect()
@@ -86,6 +87,7 @@ def test_a_filter_on_an_input_column_drops_rows_after_their_calls(
     assert len(service.calls) == calls
 
 
+@pytest.mark.variation
 @COLUMN_AND_ROWS
 def test_only_rows_that_pass_an_earlier_filter_are_called(
     spark: SparkSession, service: Service, entry_point: str

@@ -93,6 +93,7 @@ def test_a_budget_without_weight_counts_calls_and_metrics_say_that_it_is_used_up
     assert f"Gates refused 70 other records, for which no call was made: {why}." in explain(seen).sentences
 
 
+@pytest.mark.variation
 def test_queries_share_a_budget_by_its_name_and_a_file(spark: SparkSession, service: Service, tmp_path: Path) -> None:
     for _ in range(2):
         budget = ClusterBudget(50, name="shared", path=tmp_path / "budgets")
@@ -128,6 +129,7 @@ def test_a_job_that_fails_with_a_worker_and_runs_again_pays_at_most_the_budget(
     assert 150 - 2 * capacity <= len(service.calls) <= 150
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize("broken", [lambda _: float("nan"), lambda _: -1.0, lambda _: 1 / 0, lambda _: "1"])
 def test_a_broken_weight_fails_the_job_before_a_call(
     spark: SparkSession, service: Service, broken: Callable[[int], float]

@@ -216,6 +216,7 @@ def test_a_pandas_udf_of_series_may_be_called_on_the_result_and_the_other_way_ro
     assert [tuple(row) for row in out] == [(value + 2, value + 2) for value in range(ROWS)]
 
 
+@pytest.mark.variation
 def test_rows_stay_aligned_with_other_columns_and_other_kinds_of_udf(numbers: DataFrame) -> None:
     twice = F.udf(lambda value: 2 * value, "long")
     out = numbers.select("id", twice("id").alias("twice"), plus_one("id").alias("one"), (-F.col("id")).alias("less"))

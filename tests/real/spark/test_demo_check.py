@@ -39,6 +39,7 @@ def enriched(spark: SparkSession, flights: DataFrame) -> DataFrame:
     return joined.select(*flights.columns, *typed, F.lit(None).cast("string").alias("error")).cache()
 
 
+@pytest.mark.variation
 def test_flights_as_in_the_source_data_have_no_problem(
     spark: SparkSession, flights: DataFrame, enriched: DataFrame
 ) -> None:
@@ -49,11 +50,7 @@ def test_flights_as_in_the_source_data_have_no_problem(
 @pytest.mark.parametrize(
     ("change", "problems"),
     [
-        pytest.param(
-            lambda df: df.withColumn("seats", F.lit(1)),
-            [demo.LOST.format(3), demo.WRONG.format(3)],
-            marks=pytest.mark.variation,
-        ),
+        (lambda df: df.withColumn("seats", F.lit(1)), [demo.LOST.format(3), demo.WRONG.format(3)]),
         (lambda df: df.withColumn("dest", F.lit("LAX")), [demo.LOST.format(3), demo.WRONG.format(3)]),
     ],
     ids=["another aircraft", "another flight"],

@@ -63,6 +63,7 @@ def test_a_query_whose_rows_arrive_slowly_is_limited_by_its_source(spark: SparkS
     assert explain(seen).limit == "source", explain(seen)
 
 
+@pytest.mark.variation
 def test_many_small_partitions_are_named_as_the_cause(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each task has two rows for eight slots, so it is nothing but a tail."""
     # Spark keeps workers by their environment: with one of its own, the job gets none that other tests have left

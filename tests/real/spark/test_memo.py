@@ -92,6 +92,7 @@ def test_a_new_column_with_such_a_name_is_refused(visits: DataFrame, tmp_path: P
         ordered_wait(visits, fails, "__udfs_place string", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
 
 
+@pytest.mark.variation
 def test_a_memo_grows_takes_answers_from_elsewhere_and_follows_renamed_columns(
     spark: SparkSession, service: Service, tmp_path: Path
 ) -> None:
@@ -242,6 +243,7 @@ def test_types_that_parquet_cannot_store_are_refused_when_the_plan_is_built(visi
         unordered_wait(visits, fails, "answer struct<>", inputs=["key"], memo=tmp_path, timeout=PATIENCE)
 
 
+@pytest.mark.variation
 def test_values_that_are_equal_in_sql_are_called_once(spark: SparkSession, service: Service, tmp_path: Path) -> None:
     df = spark.sql("select explode(array(0d, -0d, double('NaN'), double('NaN'), null, null)) as x").repartition(3)
     out = unordered_wait(df, service.client.ask, "answer string", inputs=["x"], memo=tmp_path, timeout=PATIENCE)
@@ -305,6 +307,7 @@ def test_a_damaged_file_is_refused_by_name_in_queries_and_when_it_is_read(
     assert len(service.calls) == 2 * KEYS
 
 
+@pytest.mark.variation
 def test_a_copy_of_the_table_still_belongs_to_its_function(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     unordered_wait(
         visits, service.client.ask, "temp string", inputs=["key"], memo=tmp_path / "a", timeout=PATIENCE

@@ -50,6 +50,7 @@ def test_an_ambiguous_name_is_refused_as_an_input(spark: SparkSession) -> None:
         ordered_wait(df, up, "v long", inputs=["x"], timeout=PATIENCE)
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize("wait", thorough_except([keyed_by_dot], BOTH), ids=lambda wait: wait.__name__)
 def test_columns_of_any_name_may_be_inputs_in_a_stream(spark: SparkSession, tmp_path: Path, wait: Any) -> None:
     source = str(tmp_path / "source")

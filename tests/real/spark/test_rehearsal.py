@@ -74,6 +74,7 @@ def test_groups_of_rows_are_called_and_kept_in_the_memo(questions: DataFrame, se
     assert sum(question.count(",") + 1 for question in service.calls) == ROWS
 
 
+@pytest.mark.variation
 @pytest.mark.filterwarnings("ignore:the sample has reached a load")
 def test_a_sample_of_groups_has_the_cost_of_the_budget(questions: DataFrame, service: Service) -> None:
     client = service.client
@@ -102,6 +103,7 @@ def test_a_sample_ends_at_the_budget(questions: DataFrame, service: Service) -> 
     assert forecast.rows[0].weight == pytest.approx(0.5 * ROWS)
 
 
+@pytest.mark.variation
 def test_rows_that_are_skipped_are_no_calls(questions: DataFrame, service: Service) -> None:
     df = questions.withColumn("question", F.when(F.col("question") < ROWS // 2, F.col("question")))
     forecast = rehearse(
@@ -150,6 +152,7 @@ def test_an_input_column_may_come_twice(questions: DataFrame, service: Service, 
     assert len(service.calls) == ROWS
 
 
+@pytest.mark.variation
 def test_the_assumptions_say_that_answers_do_not_fit_the_schema(questions: DataFrame, service: Service) -> None:
     client = service.client
 

@@ -105,6 +105,7 @@ async def double(value: int) -> int:
     return 2 * value
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "ordered", "unordered", "keyed"]))
 def test_the_source_may_be_rate_and_the_sink_foreach_batch(
     spark: SparkSession, tmp_path: Path, entry_point: str

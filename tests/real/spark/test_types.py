@@ -240,6 +240,7 @@ def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, ent
     assert [tuple(row) for row in out.collect()] == [*expected, (None, None), (None, None)]
 
 
+@pytest.mark.variation
 def test_a_column_uses_the_time_zone_of_the_session_that_runs_the_query(spark: SparkSession) -> None:
     """Not that of the session that is active where the column is built."""
 

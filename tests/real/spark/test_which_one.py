@@ -19,6 +19,7 @@ def _a_session(spark: SparkSession) -> None:
     """The session that a script gets."""
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize("name", thorough_except(SHORT, scripts("rows") + scripts("column")))
 def test_a_script_for_spark_shows_all_results(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
