@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -60,6 +60,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         named = ", ".join(f"{program} {seconds:.0f}" for program, seconds in programs if seconds >= 1)
         total = sum(seconds for _, seconds in programs)
         terminalreporter.write_line(f"CPU time of all processes: {total:.0f} s{f' ({named})' if named else ''}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collect the tests without garbage collections, which took a sixth of the time: hardly anything is garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
