@@ -29,6 +29,7 @@ def between(instants: list[float], start: float, end: float) -> int:
     return sum(start <= instant < end for instant in instants)
 
 
+@pytest.mark.variation
 @pytest.mark.parametrize(
     ("tasks", "rate", "seconds"), [(16, 125, 10), pytest.param(64, 500, 180, marks=pytest.mark.thorough)]
 )

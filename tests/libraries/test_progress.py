@@ -344,6 +344,7 @@ async def test_a_total_that_is_too_small_is_ignored(autojump_clock: MockClock) -
     assert not any("% of 2" in line for line in lines if line.startswith(("3 out", "4 out")))
 
 
+@pytest.mark.variation
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_no_interrupt_loses_a_received_output() -> None:

@@ -140,6 +140,7 @@ def test_an_observer_changes_nothing(seed: int) -> None:
     assert seen(seed, observer=Several()) == seen(seed)
 
 
+@pytest.mark.variation
 @given(SEEDS)
 def test_an_observer_changes_nothing_in_front_of_gates(seed: int) -> None:
     capacity = scenario_of(seed)[2]["capacity"]
@@ -150,6 +151,7 @@ def test_an_observer_changes_nothing_in_front_of_gates(seed: int) -> None:
     assert seen(seed, gate=gate(), observer=Several()) == seen(seed, gate=gate())
 
 
+@pytest.mark.variation
 @given(SEEDS)
 def test_an_observer_changes_nothing_in_front_of_gates_per_key(seed: int) -> None:
     def gate() -> Any:
@@ -186,6 +188,7 @@ def test_groups_of_one_record_change_nothing(seed: int) -> None:
     assert with_groups == without
 
 
+@pytest.mark.variation
 @given(SEEDS)
 def test_groups_of_one_record_change_nothing_in_front_of_gates_per_key(seed: int) -> None:
     def gate() -> Any:
