@@ -408,17 +408,20 @@ import trio
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.policies import persistent
 
-path, count, mark = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+path, count, mark, calls_that_end = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+called = 0
 
 
 async def call(number):
+    global called
+    called += 1
     print("called", number, flush=True)
-    await trio.sleep(0.002)
+    await trio.sleep(0.002 if called <= calls_that_end else float("inf"))
     return f"{number} from {mark}"
 
 
 async def main():
-    async with unordered_wait(range(count), persistent(call, path), capacity=20, timeout=60.0) as results:
+    async with unordered_wait(range(count), persistent(call, path), capacity=20, timeout=float("inf")) as results:
         async for result in results:
             print("returned", result.split()[0], flush=True)
 
@@ -437,7 +440,8 @@ def test_a_killed_job_repeats_no_call_that_had_returned(path: Path) -> None:
     returned: set[int] = set()
     command = [sys.executable, "-c", JOB, str(path), "400"]
     for kill_after in (30, 60, 90):
-        with subprocess.Popen([*command, f"run-{kill_after}"], stdout=subprocess.PIPE, text=True) as process:
+        options = [f"run-{kill_after}", str(kill_after + 20)]  # it cannot end before it is killed
+        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             lines = []
             while len(numbers(lines, "returned") - returned) < kill_after:
@@ -447,7 +451,7 @@ def test_a_killed_job_repeats_no_call_that_had_returned(path: Path) -> None:
         assert process.returncode == -signal.SIGKILL
         assert numbers(lines, "called") & returned == set()
         returned |= numbers(lines, "returned")
-    last = subprocess.run([*command, "last"], capture_output=True, text=True, check=True)
+    last = subprocess.run([*command, "last", "400"], capture_output=True, text=True, check=True)
     lines = last.stdout.splitlines(keepends=True)
     assert numbers(lines, "returned") == set(range(400))
     assert numbers(lines, "called") & returned == set()
@@ -457,10 +461,12 @@ def test_a_killed_job_repeats_no_call_that_had_returned(path: Path) -> None:
 @pytest.mark.processes
 def test_several_jobs_share_a_file_at_the_same_time(path: Path) -> None:
     command = [sys.executable, "-c", JOB, str(path), "300"]
-    processes = [subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True) for number in range(3)]
+    processes = [
+        subprocess.Popen([*command, str(number), "300"], stdout=subprocess.PIPE, text=True) for number in range(3)
+    ]
     for process in processes:
         out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         assert numbers(out.splitlines(keepends=True), "returned") == set(range(300))
-    again = subprocess.run([*command, "again"], capture_output=True, text=True, check=True)
+    again = subprocess.run([*command, "again", "300"], capture_output=True, text=True, check=True)
     assert "called" not in again.stdout
