@@ -128,11 +128,15 @@ def test_the_calls_of_the_refused_ranks_that_passed_speak_against_a_number() -> 
     assert bucket.unpaid == ([2, 2, 4, 4], 2)
 
 
-def test_refusals_are_chance_if_calls_are_refused_as_often_while_few_run() -> None:
-    many = [(20, number % 10 == 0) for number in range(60)]
-    assert not evidence_of(*many).is_chance
-    assert not evidence_of(*many, *((5, False) for _ in range(60))).is_chance
-    assert evidence_of(*many, *((5, number % 10 == 0) for number in range(60))).is_chance
+def test_refusals_are_chance_if_refused_calls_have_no_higher_ranks_than_admitted_ones() -> None:
+    ramp = [number // 4 for number in range(80)]
+    assert evidence_of(*((rank, number % 10 == 5) for number, rank in enumerate(ramp))).is_chance
+    assert not evidence_of(*((rank, rank >= 18) for rank in ramp)).is_chance
+
+
+def test_four_calls_that_fail_early_show_chance_although_few_calls_ran_before() -> None:
+    refused = {8, 11, 13, 14}  # none while fewer than half as many ran
+    assert evidence_of(*((min(number, 15), number in refused) for number in range(24))).is_chance
 
 
 def test_chance_that_was_accepted_costs_nothing_and_ends_when_twice_as_many_are_refused() -> None:

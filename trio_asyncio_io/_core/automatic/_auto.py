@@ -27,8 +27,8 @@ refusal that is paid changes nothing. One that is not paid is a freeze: no call 
 settled. If three are not paid then, they have a cause, which these rules find in their order:
 
     1. too many requests (429), and calls below a number are refused, or calls of these ranks are admitted: a rate
-    2. otherwise, calls of these ranks are admitted, and calls are refused as often while few run, a fifth of them at
-       most: chance. Refusals up to this share cost nothing from then on, until twice as many are refused
+    2. otherwise, calls of these ranks are admitted, and refused calls have no higher ranks than admitted ones: chance.
+       Refusals up to their share, a fifth of the calls at most, cost nothing from then on
     3. no call of these ranks is admitted: a number, the median of the ranks
     4. otherwise others use the service, too: a number, half the limit. The calls at half the limit are the evidence
        for rule 2

@@ -19,6 +19,7 @@ STRIKES = 3  # refusals that are not paid have a cause: one or two may be chance
 MEMORY = 400  # calls: the share of failures has an error of a quarter if it is 4 %
 
 MOST_FAILING = 0.2  # of the calls fail by chance at most: a full service refuses more
+AT_LIMIT = 0.75  # of the admitted calls have a lower rank than a refused one: half by chance, all at a limit
 APART = 4  # starts in the time of a refusal, for twice the time of a freeze: five in a row then show an outage
 
 IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
@@ -171,7 +172,7 @@ class Evidence:
     @property
     def share(self) -> float:
         """The share of the last calls that was refused."""
-        return _share(self._calls)
+        return sum(call.was_refused for call in self._calls) / max(1, len(self._calls))
 
     @property
     def unpaid(self) -> tuple[list[int], int]:
@@ -182,17 +183,17 @@ class Evidence:
 
     @property
     def is_chance(self) -> bool:
-        """Whether calls are refused as often while few run as while many do."""
-        if self.accepted or self.share > MOST_FAILING:
-            return self.share < min(MOST_FAILING, 2 * self.accepted)
-        half = max(call.rank for call in self._calls) / 2
-        few = [call for call in self._calls if call.rank < half]
-        many = [call for call in self._calls if call.rank >= half]
-        return not self._was_chance and _share(few) > 0 and _share(few) >= _share(many) / 3
+        """Whether calls are refused at any rank, and not only while many run (the statistic of Mann and Whitney)."""
+        if self._was_chance or self.share > MOST_FAILING:
+            return False
+        admitted = sorted(call.rank for call in self._calls if not call.was_refused)
+        refused = [call.rank for call in self._calls if call.was_refused]
+        lower = sum(bisect_left(admitted, rank) + bisect_right(admitted, rank) for rank in refused) / 2
+        return lower < AT_LIMIT * len(admitted) * len(refused)
 
     def accept(self) -> None:
         """Calls fail by chance."""
-        self.accepted = self.accepted or self.share
+        self.accepted = self.share
 
     def reject(self) -> None:
         """Calls are refused at a limit, after all. If it seemed to be chance before, it will not again."""
@@ -201,10 +202,6 @@ class Evidence:
     def clear(self) -> None:
         """The refusals have led to a cut, or to another hypothesis."""
         self.credit, self._since = 0.0, inf
-
-
-def _share(calls: deque[Call] | list[Call]) -> float:
-    return sum(call.was_refused for call in calls) / max(1, len(calls))
 
 
 class Freeze:
