@@ -213,6 +213,26 @@ def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> No
     assert pace.rate(3.9) == pytest.approx(30.0, rel=0.02)
 
 
+def test_each_refusal_in_a_row_doubles_the_wait_for_the_next_call_up_to_sixteen_gaps() -> None:
+    pace, waits = Pace(), []
+    pace.begin(0.0, 10.0)
+    pace.cut(0.0, 0.0, 40.0)
+    for in_a_row in range(6):
+        gap = 1 / pace.rate(0.0)
+        pace.hold(0.0, in_a_row)
+        waits.append(pace.next_start / gap)
+    assert waits == pytest.approx([2, 4, 8, 16, 16, 16])
+
+
+def test_the_pace_does_not_grow_while_no_call_may_start() -> None:
+    pace = Pace()
+    pace.begin(0.0, 10.0)
+    pace.cut(0.0, 0.0, 40.0)
+    before = pace.rate(0.0)
+    pace.hold(0.0, 5)
+    assert pace.rate(pace.next_start) == before
+
+
 def test_the_pace_returns_to_the_rate_in_no_less_than_the_longest_pause() -> None:
     pace = Pace()
     pace.longest_pause = 30.0

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import trio
 
+from benchmarks.resilience._any_service import AnyService, Settings
 from benchmarks.resilience._run import RETRY, reproducible, simulate
 from benchmarks.resilience._services import StatusError
 from tests.support import variation_except
@@ -155,7 +156,14 @@ async def test_a_bucket_of_short_calls_is_paced(autojump_clock: trio.testing.Moc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds_of_a_refusal", variation_except([0.02], [0.005, 0.02, 0.1]))
+def test_few_calls_are_made_for_the_rest_of_a_window_that_is_closed() -> None:
+    service = AnyService(Settings(exponential(1.0), refusal=0.005, window=26), 1)
+    simulate(1e4, service, [Auto()], capacity=800, rows=[1_000])
+    assert service.refused <= POLITE * 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds_of_a_refusal", [0.005, 0.02, 0.1])
 async def test_slow_refusals_cost_time_and_not_manners(
     autojump_clock: trio.testing.MockClock, seconds_of_a_refusal: float
 ) -> None:

@@ -17,6 +17,7 @@ QUARTER = 4  # a probe adds a quarter of the number at most
 
 CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
 LEAST_CALLS, LONGEST = 40.0, 20.0  # calls from a cut back to w, for at most these seconds: 1 in 40 refused is 2.5 %
+GAP, LONGEST_GAP = 2, 16  # the usual ones: after a refusal, and at most: a bucket has a token then, a window not yet
 BEYOND = 1.6  # times that time: the rate is not where it was, since others have ended, and the search begins again
 EVENT = 0.5  # seconds: refusals within them cut the rate once
 CALLS_PER_DOUBLING = 3.0  # and the time of an event at least: a search doubles the pace
@@ -126,13 +127,17 @@ class Pace:
             self._since += now - max(self.next_start, self._since)
         self.next_start = max(self.next_start, now - LATE) + 1 / rate
 
+    def hold(self, now: float, in_a_row: int) -> None:
+        """No call starts for two of the usual gaps. The wait doubles with each refusal in a row."""
+        self.next_start = now + min(GAP * 2**in_a_row, LONGEST_GAP) / self.rate(now)
+        self._since = max(self._since, self.next_start)
+
     def cut(self, now: float, resumes: float, admitted: float) -> None:
         """Calls were refused at the present pace, and so many a second were admitted."""
         if admitted < FEW:  # the pace counts as much
             admitted = (admitted * self.rate(now)) ** 0.5
         self.w, self._is_searching = max(SLOWEST, min(admitted, self.rate(now))), False
         self._since = resumes
-        self.next_start = min(self.next_start, now + max(0.2, 0.3 / self.w))
 
 
 class Latency:
