@@ -33,10 +33,6 @@ SAMPLE: Final = 32
 EVERY: Final = 8
 # Results after which their mean size counts. Until then few rows get room
 FIRST_RESULTS: Final = 16
-# The calls that have room until then, if a gate finds the capacity: as many as it admits before the first answer
-FIRST_CALLS: Final = 128
-# The calls at once with which a gate starts that finds the capacity, unless the user says otherwise
-START: Final = 8
 
 
 class Room:
@@ -61,11 +57,11 @@ class Room:
         self.is_full = False
         self._nbytes = settings.buffer_bytes
         self._rows = options.bound + min(CHUNK_ROWS, options.bound)
-        group, least = options.group or 1, _calls_at_least(options)
+        group = options.group or 1
+        least, first = _calls_at_first(options)
         self._slots, self._least = options.capacity * group, least * group
-        first = group * min(2 * options.capacity, max(2 * least, FIRST_CALLS))
         # In keyed mode the first rows may have one key, so that only one of them can run
-        self._first = self._rows if options.mode == "keyed" else min(self._rows, first)
+        self._first = self._rows if options.mode == "keyed" else min(self._rows, first * group)
         self._change = trio.Event()
 
     async def wait(self) -> None:
@@ -117,11 +113,16 @@ class Room:
         return self.taken < self.granted
 
 
-def _calls_at_least(options: Options) -> int:
-    """The calls for which there is always room: the capacity, or those with which a gate starts that finds it."""
+def _calls_at_first(options: Options) -> tuple[int, int]:
+    """The calls for which there is always room, and those that have room until the size of results is known.
+
+    If a gate finds the capacity, these are the calls with which it starts, and those that it admits before the first
+    answer.
+    """
     given = [gate for each in options.gates for gate in (each.gates if isinstance(each, PerKey) else (each,))]
-    starts = [gate.start or START for gate in given if isinstance(gate, Auto)]
-    return min([options.capacity, *starts])
+    autos = [gate for gate in given if isinstance(gate, Auto)]
+    least = min([options.capacity, *(gate.first for gate in autos)])
+    return least, max(2 * least, min([2 * options.capacity, *(gate.unanswered for gate in autos)]))
 
 
 def nbytes_of(value: Any) -> int:

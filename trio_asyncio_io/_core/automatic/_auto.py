@@ -110,6 +110,10 @@ class Auto(ConfiguredGate):
         classify: exception -> `Outcome` or its kind. None (the default): the kind that `Outcome` describes.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
+    Attributes:
+        first: The calls at once with which it begins.
+        unanswered: The calls at once that it may reach before the first answer.
+
     Raises:
         TypeError, ValueError: An argument is out of its range.
 
@@ -135,10 +139,12 @@ class Auto(ConfiguredGate):
         self.most_at_once = self.most
         self.give_up = self.longest_wait = check_seconds("give_up", give_up, positive=True)
         self._set(classify, name)
-        first = float(min(self.start or START, self.most))
+        self.first = min(self.start or START, self.most)
+        self.unanswered = min(max(BY_TIME, self.first), self.most)
+        first = float(self.first)
         self._limited_by: Hypothesis = "none"
         self._number, self._pace, self._plateau = Number(), Pace(), Plateau(first, self.most)
-        self._ramp: Ramp | None = Ramp(inf, first, float(min(max(BY_TIME, first), self.most)))
+        self._ramp: Ramp | None = Ramp(inf, first, float(self.unanswered))
         self._calls, self._evidence, self._freeze, self._outage = Calls(), Evidence(), Freeze(), Outage()
         self._refusals = Refusals(self.give_up)
         self._answers = 0
