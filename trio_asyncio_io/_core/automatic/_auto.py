@@ -81,7 +81,7 @@ Hypothesis: TypeAlias = Literal["none", "number", "rate"]
 class Auto(ConfiguredGate):
     """Finds how many calls at once, or a second, the service takes. `capacity="auto"` is short for `capacity=Auto()`.
 
-    It starts with 8 calls and doubles them each 0.06 s up to 128. Then each answer adds two calls, up to `most`, unless
+    It starts with 8 calls and doubles them each 0.08 s up to 128. Then each answer adds two calls, up to `most`, unless
     calls wait in the service: more than half of the last calls took twice the latency of the first ones. From time to
     time it tests whether twice as many calls gain throughput.
 

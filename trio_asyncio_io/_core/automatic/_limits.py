@@ -10,7 +10,7 @@ from ._evidence import FEW
 
 __all__ = ["EVENT", "FIRST_CALLS", "Number", "Pace", "Plateau", "Ramp"]
 
-DOUBLING = 0.06  # seconds: a refusal that takes 20 ms lets the limit grow by a quarter
+DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a fifth
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
 QUARTER = 4  # a probe adds a quarter of the number at most
