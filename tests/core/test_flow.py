@@ -50,7 +50,7 @@ def test_a_stopwatch_counts_the_time_for_which_it_is_on() -> None:
 
 def test_the_time_in_which_a_call_blocks_the_loop_is_not_that_of_the_source() -> None:
     ledger = ledger_of()
-    ledger.settle(0.0, idles=True)
+    ledger.note_free_slots(0.0, idles=True)
     ledger.flow.block(3.0, 5.0)
     assert (totals_at(ledger, 5.0).source, totals_at(ledger, 5.0).blocked) == (2.0, 3.0)
 
@@ -58,10 +58,10 @@ def test_the_time_in_which_a_call_blocks_the_loop_is_not_that_of_the_source() ->
 def test_waits_for_retries_are_in_the_account() -> None:
     ledger = ledger_of("a")
     ledger.flow.must_retry_first = True
-    ledger.settle(1.0)
+    ledger.note_free_slots(1.0)
     assert totals_at(ledger, 3.0).retries == 2.0
     ledger.flow.must_retry_first = False
-    ledger.settle(4.0, idles=True)
+    ledger.note_free_slots(4.0, idles=True)
     assert totals_at(ledger, 9.0).retries == 3.0
 
 
@@ -90,7 +90,7 @@ def test_a_full_buffer_starves_only_while_a_slot_is_free() -> None:
     b = start(ledger, 0.0)
     ledger.wait_for_room(0.0)  # both slots are busy
     ledger.complete(b, ["B"], 4.0)
-    ledger.settle(4.0, idles=True)
+    ledger.note_free_slots(4.0, idles=True)
     ledger.have_room(7.0)
     totals = totals_at(ledger, 10.0)
     assert (totals.full, totals.source) == (3.0, 3.0)
@@ -98,7 +98,7 @@ def test_a_full_buffer_starves_only_while_a_slot_is_free() -> None:
 
 def test_the_last_slot_that_is_taken_ends_the_time_of_the_source() -> None:
     ledger = ledger_of()
-    ledger.settle(0.0, idles=True)
+    ledger.note_free_slots(0.0, idles=True)
     for now in (2.0, 3.0):
         ledger.accept("a", now)
         start(ledger, now)
@@ -108,7 +108,7 @@ def test_the_last_slot_that_is_taken_ends_the_time_of_the_source() -> None:
 def test_a_record_that_waits_for_its_key_ends_the_time_of_the_source() -> None:
     ledger = Ledger(KeyOrder(lambda element: element), 9, capacity=2)
     ledger.flow.begin((0.0, 0.0))
-    ledger.settle(0.0, idles=True)
+    ledger.note_free_slots(0.0, idles=True)
     ledger.accept("a", 1.0)
     entry = start(ledger, 1.0)
     ledger.accept("a", 2.0)
@@ -123,9 +123,9 @@ def test_the_time_after_the_last_start_does_not_count() -> None:
     ledger.end_input(0.0)
     a, b = start(ledger, 0.0), start(ledger, 0.0)
     ledger.complete(a, ["A"], 2.0)
-    ledger.settle(2.0, idles=True)
+    ledger.note_free_slots(2.0, idles=True)
     ledger.complete(b, ["B"], 50.0)
-    ledger.settle(50.0, idles=True)
+    ledger.note_free_slots(50.0, idles=True)
     assert totals_at(ledger, 50.0).in_flight == 2.0
 
 
@@ -148,9 +148,9 @@ def test_a_gate_holds_calls_back_only_while_a_slot_is_free() -> None:
     """A retry may join a call at the gate, and take the only slot when the gate admits it."""
     ledger = ledger_of("a", "b", capacity=1)
     ledger.wait_for_gate(ledger.take(), 0.0)
-    ledger.settle(0.0)
+    ledger.note_free_slots(0.0)
     start(ledger, 2.0)
-    ledger.settle(2.0)
+    ledger.note_free_slots(2.0)
     assert totals_at(ledger, 9.0).gated == 2.0
 
 
@@ -160,12 +160,12 @@ def test_the_supply_ends_at_one_instant_in_whatever_order_its_events_come() -> N
         a = start(ledger, 0.0)
         if number:
             ledger.complete(a, ["A"], 2.0)
-            ledger.settle(2.0, idles=True)
+            ledger.note_free_slots(2.0, idles=True)
             start(ledger, 2.0)
             ledger.end_input(2.0)
         else:
             ledger.end_input(2.0)
             start(ledger, 2.0)
             ledger.complete(a, ["A"], 2.0)
-            ledger.settle(2.0, idles=True)
+            ledger.note_free_slots(2.0, idles=True)
     assert [totals_at(ledger, 9.0).supply for ledger in ledgers] == [9.0, 9.0]

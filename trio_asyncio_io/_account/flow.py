@@ -97,7 +97,7 @@ class Flow:
         must_retry_first: Whether no new record may start, because many wait for their retry.
         gate, retries, keyed, full, source: The times in which a slot is free and nothing starts, each second for one
             reason: see `Totals`.
-        lacks_records: Whether one of the last three is on, so the start of a call may end it.
+        lacks_records: Whether one of the last three is the present reason, so the start of a call may end it.
         gate_wait: The waits of each record for gates.
         consumer_seconds: The time in which outputs waited for the consumer, in seconds, as are the next sums.
         blocked_seconds: The time in which calls let no other task run.
@@ -125,6 +125,7 @@ class Flow:
         self.must_retry_first = False
         self.gate, self.retries = Stopwatch(), Stopwatch()
         self.keyed, self.full, self.source = Stopwatch(), Stopwatch(), Stopwatch()
+        self._reason: Stopwatch | None = None  # the one that is on
         self.lacks_records = False
         self.gate_wait = Durations()
         self.consumer_seconds = 0.0
@@ -155,7 +156,7 @@ class Flow:
         """The operator has ended. The clocks are not read any more."""
         self._end = clocks
 
-    def settle(self, now: float, new: int, *, starting: int = 0, idles: bool = False) -> None:
+    def note_free_slots(self, now: float, new: int, *, starting: int = 0, idles: bool = False) -> None:
         """Derive why slots are free from now on. Call this when all that may start now has started.
 
         Jobs that are left start at this instant, unless the function blocks the event loop: see `block`.
@@ -167,26 +168,37 @@ class Flow:
             idles: Whether a worker has found nothing to start.
         """
         free = self.capacity - self._counters.running - starting
+        reason = self._reason_for(free, new) if free > 0 else None
+        if self.input_end < inf:
+            self._end_supply(now, idles=idles, is_over=free > 0 and reason is None and not new)
+        if reason is self._reason:
+            return
+        if self._reason is not None:
+            self._reason.turn(is_on=False, now=now)
+        if reason is not None:
+            reason.turn(is_on=True, now=now)
+        self._reason = reason
+        self.lacks_records = reason in {self.keyed, self.full, self.source}
+
+    def _reason_for(self, free: int, new: int) -> Stopwatch | None:
+        """Why these slots are free. None: the jobs that wait take them, or the input has ended."""
         jobs = 0 if self.group else new  # a group that is complete has started
-        is_behind, at_keys, has_ended = self.behind > 0, self.at_keys > 0, self.input_end < inf
-        lacks = jobs < free
         reason = None
-        if free > 0 and self._counters.at_gate:
+        if self._counters.at_gate:
             reason = self.gate
-        elif free > 0 and self.must_retry_first and new > 0:
+        elif self.must_retry_first and new > 0:
             reason = self.retries
-        elif lacks and at_keys:
+        elif jobs >= free:
+            reason = None
+        elif self.at_keys:
             reason = self.gate
-        elif lacks and is_behind:
+        elif self.behind:
             reason = self.keyed
-        elif lacks and self.room.is_on:
+        elif self.room.is_on:
             reason = self.full
-        elif lacks and not has_ended:
+        elif self.input_end == inf:
             reason = self.source
-        self._end_supply(now, idles=idles, is_over=reason is None and lacks and not new)
-        for stopwatch in (self.gate, self.retries, self.keyed, self.full, self.source):
-            stopwatch.turn(stopwatch is reason, now)
-        self.lacks_records = self.keyed.is_on or self.full.is_on or self.source.is_on
+        return reason
 
     def _end_supply(self, now: float, *, idles: bool, is_over: bool) -> None:
         """End the supply if it is over, or continue it if more has happened at the same instant.

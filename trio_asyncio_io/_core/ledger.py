@@ -117,7 +117,7 @@ class Ledger:
     def begin_run(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
         self.flow.begin(clocks)
-        self.settle(clocks[0])
+        self.note_free_slots(clocks[0])
 
     def end_run(self, clocks: tuple[float, float]) -> None:
         """The operator has ended."""
@@ -149,7 +149,7 @@ class Ledger:
         elif self._has_keys and not self.order.may_start(entry):
             self.flow.behind += 1
             if self.flow.source.is_on:
-                self.settle(now)
+                self.note_free_slots(now)
         elif self.may_start:
             self.jobs.append(entry)
         return entry
@@ -200,16 +200,16 @@ class Ledger:
         """Record that the feeder waits for room. It continues when `may_refill` is true."""
         self._refill_at = self.next_peak + self.buffered - self._low_water
         self.flow.room.turn(is_on=True, now=now)
-        self.settle(now)
+        self.note_free_slots(now)
 
     def have_room(self, now: float) -> None:
         """Record that the feeder no longer waits for room."""
         self.flow.room.turn(is_on=False, now=now)
-        self.settle(now)
+        self.note_free_slots(now)
 
-    def settle(self, now: float, *, starting: int = 0, idles: bool = False) -> None:
-        """Record that all attempts that may start now have started. See `Flow.settle`."""
-        self.flow.settle(now, self.count_jobs(), starting=starting, idles=idles)
+    def note_free_slots(self, now: float, *, starting: int = 0, idles: bool = False) -> None:
+        """Record that all attempts that may start now have started. See `Flow.note_free_slots`."""
+        self.flow.note_free_slots(now, self.count_jobs(), starting=starting, idles=idles)
 
     def may_refill(self) -> bool:
         """Whether a feeder that waits for room may continue. Room for any element suffices if no job waits."""
@@ -224,7 +224,7 @@ class Ledger:
         if not self.input_ended:
             self.input_ended = True
             self.flow.input_end = now
-            self.settle(now, idles=not self.backlog and not self.counters.running)
+            self.note_free_slots(now, idles=not self.backlog and not self.counters.running)
 
     # Waits for the start of an attempt
 
@@ -316,7 +316,7 @@ class Ledger:
         if running >= counters.peak_running:  # such as a call that takes the last slot
             counters.peak_running = running
             if self.flow.lacks_records:
-                self.settle(now)
+                self.note_free_slots(now)
         slot_wait = now - entry.since
         counters.slot_wait_seconds += slot_wait
         sampling = self._sampling
@@ -644,7 +644,7 @@ class Ledger:
             return
         successor.since = now  # so the wait since then is for a slot alone
         self.flow.behind -= 1
-        self.settle(now, starting=self._slots_of_record)
+        self.note_free_slots(now, starting=self._slots_of_record)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

@@ -204,7 +204,8 @@ class Scheduler:
                 break
             elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
-        ledger.settle(now, idles=all(call.attempts for call, _, _ in self.starts))
+        # Only after the end of the input, it matters whether a new record has started
+        ledger.note_free_slots(now, idles=ledger.input_ended and all(call.attempts for call, _, _ in self.starts))
 
     def take(self, now: float) -> tuple[Entry, WaitingCall | None, Exception | None]:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
@@ -371,7 +372,7 @@ class Scheduler:
         self.waiting.clear()
         for records in (self._backoffs, self._for_slot, self._keys_due, self._changed, self._held, self._failed):
             records.clear()
-        self._ledger.settle(now)
+        self._ledger.note_free_slots(now)
 
     # Candidates
 

@@ -306,7 +306,7 @@ class Worker:
         if pool.scheduler.is_plain:
             ledger = pool.ledger
             if not ledger.jobs:
-                ledger.settle(now, idles=True)
+                ledger.note_free_slots(now, idles=True)
                 return None
             self._entry = entry = ledger.start(now)
         else:
