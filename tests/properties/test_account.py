@@ -169,7 +169,7 @@ class Truth(trio.abc.Instrument):
         startable = [entry for entry in new if id(entry) not in gated and ledger.order.may_start(entry)]
         if any(line.common is None for line in lines):
             return "gated"
-        if scheduler.must_retry_first and startable:
+        if ledger.flow.must_retry_first and startable:
             return "retries"
         if lines:
             return "gated"

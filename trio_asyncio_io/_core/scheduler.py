@@ -127,7 +127,6 @@ class Scheduler:
         grouping: As given.
         is_plain: Whether no record waits for a retry or a gate, no gate must be checked, and there are no groups, so
             that workers may start the first of `ledger.jobs`.
-        must_retry_first: Whether no new record may start.
         running: The calls that have not ended.
         waiting: sequence -> the call that waits for a retry or a gate.
         starts: The attempts that have a slot and that no worker has taken yet: (record or group; its wait, or None if
@@ -145,6 +144,7 @@ class Scheduler:
         on_failure: Callable[[Exception, Entry | None], None],
     ) -> None:
         self._ledger = ledger
+        self._flow = ledger.flow
         self._counters = ledger.counters
         self._capacity = capacity
         self.grouping = Grouping() if grouping is None else grouping
@@ -161,7 +161,6 @@ class Scheduler:
         self._at_gates = 0  # records in lines
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
         self._max_failed = capacity * (self.grouping.size or 1)
-        self.must_retry_first = False
         self.running = RunningCalls(timeout)
         self.is_plain = gates is None and not self.grouping.size
         self.starts: deque[tuple[Entry, WaitingCall | None, Exception | None]] = deque()
@@ -260,7 +259,7 @@ class Scheduler:
         ledger, line = self._ledger, self._line
         if self._counters.running >= self._capacity or not ledger.may_start:
             return False
-        only_retries, has_place = self.must_retry_first, self._has_place
+        only_retries, has_place = self._flow.must_retry_first, self._has_place
         if self._changed or (self._for_slot and (has_place or self._for_slot[0][1].entry.attempts)):
             return True
         if line.heap and line.held_until == -inf and (not only_retries or line.heap[0][1].entry.attempts):
@@ -272,7 +271,7 @@ class Scheduler:
     @property
     def _has_place(self) -> bool:
         """Whether a new record may go to the gates: at most as many wait there as slots are free."""
-        return not self.must_retry_first and self._counters.running + len(self._line.heap) < self._capacity
+        return not self._flow.must_retry_first and self._counters.running + len(self._line.heap) < self._capacity
 
     def _makes_group(self) -> bool:
         jobs = len(self._ledger.jobs)
@@ -414,11 +413,11 @@ class Scheduler:
     def _complete_pool(self) -> Pool | None:
         if self.grouping.is_empty:
             return None
-        may_grow, only_retries = self._ledger.may_grow(), self.must_retry_first
+        may_grow, only_retries = self._ledger.may_grow(), self._flow.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 
     def _form(self, pool: Pool, now: float) -> WaitingCall:
-        group, waits = self.grouping.take(pool, now, self._ledger.flow.input_end)
+        group, waits = self.grouping.take(pool, now, self._flow.input_end)
         self._ledger.end_group_wait(group, waits, now)
         waiting = WaitingCall(group, now, line=pool.key.line)
         for entry in group.records:
@@ -471,7 +470,7 @@ class Scheduler:
         """Give its slot to the first call in the line of all calls. False: the gates hold it back."""
         line = self._line
         waiting = line.heap[0][1]
-        if line.held_until > now or (self.must_retry_first and not waiting.entry.attempts):
+        if line.held_until > now or (self._flow.must_retry_first and not waiting.entry.attempts):
             return False
         own, weights = waiting.line, waiting.weights
         assert own is not None
@@ -589,4 +588,4 @@ class Scheduler:
         self._ledger.stop_starting()
 
     def _count_failed(self) -> None:
-        self.must_retry_first = self._ledger.flow.must_retry_first = len(self._failed) >= self._max_failed
+        self._flow.must_retry_first = len(self._failed) >= self._max_failed

@@ -148,8 +148,8 @@ class WorkerPool:
             number = len(self.scheduler.starts) + self.scheduler.may_assign()
             if number:
                 self.call_workers(number)
-            elif self.scheduler.must_retry_first:  # the first new record may have come
-                self.ledger.settle(self.current_time())
+            elif self.ledger.flow.must_retry_first:  # the first new record may have come
+                self.ledger.note_free_slots(self.current_time())
             return
         free = self._workers - self.ledger.counters.running
         if len(self.ledger.jobs) <= free:
