@@ -19,6 +19,8 @@ from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import Entry, InputOrder, KeyOrder
 from trio_asyncio_io._core.scheduler import RunningCalls, Scheduler
 
+ERROR = OSError()
+
 
 class Watched(Gate):
     """A gate whose answers and reports are recorded.
@@ -130,7 +132,7 @@ def test_retries_start_before_new_records_and_those_with_few_attempts_first() ->
     assert c is not None
     b.attempts = 2
     for entry in (b, a):
-        assert scheduler.retry(entry, None, 1.0, 0.0)
+        assert scheduler.retry(entry, 1.0, 0.0, ERROR)
     ledger.complete(c, ["C"], 0.0)
     assert values_of(scheduler, 1.0) == ["a", "b", "d"]
 
@@ -139,7 +141,7 @@ def test_a_record_in_a_backoff_has_no_slot() -> None:
     ledger, scheduler = made("xab", capacity=2)
     _, a = start(scheduler, 0.0), start(scheduler, 0.0)
     assert a is not None
-    assert scheduler.retry(a, None, 5.0, 1.0)
+    assert scheduler.retry(a, 5.0, 1.0, ERROR)
     assert ledger.counters.running == 1
     assert values_of(scheduler, 1.0) == ["b"]
     assert scheduler.wake_at() == 6.0
@@ -150,7 +152,7 @@ def test_new_records_wait_while_as_many_wait_for_their_retry_as_can_run() -> Non
     retries = [start(scheduler, 0.0), start(scheduler, 0.0)]
     for entry, now in zip(retries, (1.0, 2.0), strict=True):
         assert entry is not None
-        assert scheduler.retry(entry, None, 5.0, now)
+        assert scheduler.retry(entry, 5.0, now, ERROR)
         assert scheduler.may_assign() == (now == 1.0)
     assert values_of(scheduler, 2.0) == []
     assert ledger.flow.retries.is_on
@@ -167,7 +169,7 @@ def test_with_gates_per_key_new_records_do_not_wait_for_retries() -> None:
     for entry in retries:
         assert entry is not None
         gates.admissions[entry.sequence].end([OK], 1.0)
-        assert scheduler.retry(entry, None, 2.0, 1.0)
+        assert scheduler.retry(entry, 2.0, 1.0, ERROR)
     assert values_of(scheduler, 1.0) == ["c1", "d1"]
 
 
@@ -175,7 +177,7 @@ def test_the_time_of_a_record_stands_still_while_it_waits_for_a_slot() -> None:
     ledger, scheduler = made("xab", capacity=2, timeout=4.0)
     _, a = start(scheduler, 0.0), start(scheduler, 0.0)
     assert a is not None
-    assert scheduler.retry(a, None, 1.0, 1.0)
+    assert scheduler.retry(a, 1.0, 1.0, ERROR)
     b = start(scheduler, 1.0)
     assert b is not None
     ledger.complete(b, ["B"], 9.0)
@@ -188,7 +190,7 @@ def test_the_waits_and_the_start_of_a_record_with_a_context_are_accounted_for() 
     ledger, scheduler = made("a", gates=FakeGates([Watched(interval=2.0)]))
     a = start(scheduler, 0.0)
     assert a is not None
-    assert scheduler.retry(a, copy_context(), 1.0, 0.0)
+    assert scheduler.retry(a, 1.0, 0.0, ERROR, context=copy_context())
     assert values_of(scheduler, 1.0) == []
     assert values_of(scheduler, 2.0) == ["a"]
     assert (ledger.counters.running, ledger.counters.gate_wait_seconds) == (1, 1.0)
@@ -199,7 +201,7 @@ def test_of_a_deadline_and_an_end_of_a_backoff_at_one_instant_the_deadline_wins(
     _, scheduler = made("a", timeout=4.0)
     a = start(scheduler, 0.0)
     assert a is not None
-    assert scheduler.retry(a, None, delay, 1.0) is fits
+    assert scheduler.retry(a, delay, 1.0, ERROR) is fits
 
 
 def test_a_record_whose_key_is_held_back_is_passed_over() -> None:
@@ -261,7 +263,7 @@ def test_nothing_starts_after_the_stop() -> None:
     ledger, scheduler = made("abc", capacity=2)
     a = start(scheduler, 0.0)
     assert a is not None
-    scheduler.retry(a, None, 1.0, 0.0)
+    scheduler.retry(a, 1.0, 0.0, ERROR)
     ledger.stop_starting()
     assert start(scheduler, 5.0) is None
     assert scheduler.wake_at() == inf
@@ -285,7 +287,7 @@ def test_a_record_that_waits_for_a_gate_when_the_operator_ends_has_waited_for_it
     assert a is not None
     if is_retry:
         gates.admissions[0].end([OK], 1.0)
-        assert scheduler.retry(a, None, 1.0, 1.0)
+        assert scheduler.retry(a, 1.0, 1.0, ERROR)
     else:
         gates.admissions[0].end([OK], 2.0)
         ledger.complete(a, ["A"], 2.0)
@@ -398,7 +400,7 @@ def test_random_runs_keep_the_invariants(
             if is_good:
                 ledger.complete(entry, ["x"], now)
                 ended["completed"] += 1
-            elif now < entry.since + timeout and scheduler.retry(entry, None, backoff, now):
+            elif now < entry.since + timeout and scheduler.retry(entry, backoff, now, ERROR):
                 spent[sequence] += backoff
             else:
                 ledger.time_out(entry, now)

@@ -332,7 +332,7 @@ class Core:
             self._ledger.fail(entry, error, self._now)
             self._give_up(entry, error)
             return
-        if self.scheduler.retry(entry, None, seconds, self._now, error, half=part):
+        if self.scheduler.retry(entry, seconds, self._now, error, half=part):
             self._due[entry.value] = self._now + seconds
         else:
             self._time_out(entry)

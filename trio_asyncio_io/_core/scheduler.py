@@ -282,12 +282,11 @@ class Scheduler:
     def retry(
         self,
         entry: Entry,
-        context: Any,
         seconds: float,
         now: float,
-        cause: Exception | None = None,
+        error: Exception | None,
         *,
-        has_raised: bool = True,
+        context: Any = None,
         half: Half | None = None,
         at_most: float = inf,
     ) -> bool:
@@ -295,11 +294,10 @@ class Scheduler:
 
         Args:
             entry: The record.
-            context: See `WaitingCall`.
             seconds: The backoff.
             now: The time.
-            cause: The error of the attempt, if a gate may refuse the next one.
-            has_raised: Whether the attempt has raised; otherwise its result is retried.
+            error: What the attempt has raised. None: its result is retried.
+            context: See `WaitingCall`.
             half: The half of a group in which it is called again. None: it was not in a split call.
             at_most: Upper limit of the backoff, if the next attempt would begin before the deadline without it.
 
@@ -313,10 +311,11 @@ class Scheduler:
         due = now + seconds
         self.running.scopes.pop(entry, None)
         self._ledger.back_off(entry, seconds, now)
+        cause = None if self._gates is None else error  # of a refusal
         waiting = self.waiting[entry.sequence] = WaitingCall(entry, due, context, cause, half)
         self.is_plain = False
         heappush(self._backoffs, (due, entry.sequence, waiting))
-        if has_raised and not (self._gates is not None and self._gates.has_keys):
+        if error is not None and not (self._gates is not None and self._gates.has_keys):
             self._failed.add(entry)
             self._count_failed()
         return True

@@ -572,10 +572,7 @@ class Worker:
         context = trio.lowlevel.current_task().context
         is_changed = not self._pool.has_groups and self._pool.context.is_changed_in(context)
         changed = context if is_changed else None
-        cause = None if self._pool.gates is None else error
-        if self._pool.scheduler.retry(
-            entry, changed, seconds, now, cause, has_raised=error is not None, half=half, at_most=at_most
-        ):
+        if self._pool.scheduler.retry(entry, seconds, now, error, context=changed, half=half, at_most=at_most):
             self._pool.retries.account.withdraw()
             self._pool.timer.wake_by(now + min(seconds, at_most))
             self._may_be_early = True  # other calls that fail now may hold back new records

@@ -226,7 +226,7 @@ class _Simulation:
             run.refused += outcome is call.error and call.outcome == "refused"
             wait = retries.after_error(entry, outcome, Reading(outcome))
         if wait is not None:
-            if self._scheduler.retry(entry, None, wait, now, has_raised=outcome is not None):
+            if self._scheduler.retry(entry, wait, now, outcome):
                 retries.account.withdraw()
             else:
                 self._time_out(entry, now)
