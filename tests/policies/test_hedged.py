@@ -96,14 +96,14 @@ async def test_more_calls_start_one_after_the_other(autojump_clock: MockClock) -
     assert (starts(recorder), trio.current_time()) == ([0.0, 2.0, 4.0, 6.0], 7.0)
 
 
-async def test_each_further_call_takes_one_from_the_budget(autojump_clock: MockClock) -> None:
+async def test_each_extra_call_takes_one_from_the_budget(autojump_clock: MockClock) -> None:
     function = hedged(Scripted(default=Step(5.0)), after=2.0, budget=0.25)
     for _ in range(12):
         await function("a")
     assert function.extra_calls == 3
 
 
-async def test_at_most_ten_further_calls_are_saved(autojump_clock: MockClock) -> None:
+async def test_at_most_ten_extra_calls_are_saved(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"fast": Step(1.0)}, default=Step(5.0)))
     function = hedged(recorder, after=2.0, budget=0.1)
     for _ in range(300):
@@ -129,7 +129,7 @@ async def test_after_a_percentile_of_fifty_calls_or_ten_milliseconds(
     assert [start - began for start in starts(recorder)[50:]] == pytest.approx(instants)
 
 
-async def test_no_further_call_if_all_calls_take_equally_long(autojump_clock: MockClock) -> None:
+async def test_no_extra_call_if_all_calls_take_equally_long(autojump_clock: MockClock) -> None:
     """A call that takes as long as the percentile is not slow."""
     recorder = Recorder(Scripted(default=Step(0.1)))
     function = hedged(recorder, budget=1.0)
@@ -137,7 +137,7 @@ async def test_no_further_call_if_all_calls_take_equally_long(autojump_clock: Mo
     assert (function.calls, function.extra_calls) == (500, 0)
 
 
-async def test_no_further_call_in_the_last_quarter_of_the_deadline(autojump_clock: MockClock) -> None:
+async def test_no_extra_call_in_the_last_quarter_of_the_deadline(autojump_clock: MockClock) -> None:
     for timeout, calls in ((2.5, 1), (2.8, 2)):
         function, recorder = scripted(*SLOW_THEN_FAST)
         await outputs(unordered_wait("a", function, timeout=timeout, on_error="skip"))
@@ -155,7 +155,7 @@ class ThrottledError(Exception):
     status = 429
 
 
-async def test_no_further_call_within_ten_seconds_of_a_throttle(autojump_clock: MockClock) -> None:
+async def test_no_extra_call_within_ten_seconds_of_a_throttle(autojump_clock: MockClock) -> None:
     function, recorder = scripted(Step(1.0, error=ThrottledError), *[Step(8.5)] * 3)
     with pytest.raises(ThrottledError):
         await function("a")
@@ -180,13 +180,13 @@ class Closable(Gate):
         self.calls -= 1
 
 
-async def test_no_further_call_unless_the_gates_admit_it_at_once(autojump_clock: MockClock) -> None:
+async def test_no_extra_call_unless_the_gates_admit_it_at_once(autojump_clock: MockClock) -> None:
     function, recorder = scripted(*SLOW_THEN_FAST)
     assert await outputs(unordered_wait("a", function, timeout=99.0, gate=Closable())) == ["first"]
     assert len(recorder.calls) == 1
 
 
-async def test_no_further_call_while_another_record_waits_for_a_gate(autojump_clock: MockClock) -> None:
+async def test_no_extra_call_while_another_record_waits_for_a_gate(autojump_clock: MockClock) -> None:
     function, recorder = scripted(*SLOW_THEN_FAST)
     weights = {"a": 1.0, "b": 9.0}
     gate = RateLimit(1.0, burst=3.0, weight=weights.__getitem__)  # "b" waits until 1.0 for a full bucket
@@ -275,7 +275,7 @@ async def test_a_hidden_failure_wakes_an_idle_gate(autojump_clock: MockClock) ->
     assert not gate.is_closed
 
 
-async def test_gates_hear_of_a_further_call_that_failed_or_lost(autojump_clock: MockClock) -> None:
+async def test_gates_hear_of_an_extra_call_that_failed_or_lost(autojump_clock: MockClock) -> None:
     for second, kind in ((Step(1.0, error=ConnectionError), "overload"), (Step(9.0), "cancelled")):
         gate = Log()
         function, _ = scripted(Step(5.0), second)
@@ -309,7 +309,7 @@ class Refusing(Closable):
         return 0.0
 
 
-async def test_a_gate_that_refuses_a_further_call_does_not_fail_the_element(autojump_clock: MockClock) -> None:
+async def test_a_gate_that_refuses_an_extra_call_does_not_fail_the_element(autojump_clock: MockClock) -> None:
     function, recorder = scripted(*SLOW_THEN_FAST)
     assert await outputs(unordered_wait("a", function, timeout=99.0, gate=Refusing())) == ["first"]
     assert len(recorder.calls) == 1
@@ -319,8 +319,8 @@ def hedges_of(numbers: Statistics | Totals) -> tuple[int, int]:
     return numbers.hedged, numbers.hedges_won
 
 
-async def test_the_operator_counts_further_calls_and_those_that_won(autojump_clock: MockClock) -> None:
-    """Of four elements, one is fast, one has two further calls, one loses, and one times out."""
+async def test_the_operator_counts_extra_calls_and_those_that_won(autojump_clock: MockClock) -> None:
+    """Of four elements, one is fast, one has two extra calls, one loses, and one times out."""
     steps = {
         "a": [Step(1.0)],
         "b": [Step(9.0), Step(9.0), Step(1.0)],
@@ -347,7 +347,7 @@ async def test_a_shared_call_counts_for_the_operator_whose_element_started_it(au
     assert (hedges_of(first.statistics()), hedges_of(second.statistics())) == ((1, 1), (0, 0))
 
 
-async def test_a_further_call_counts_for_the_innermost_operator(autojump_clock: MockClock) -> None:
+async def test_an_extra_call_counts_for_the_innermost_operator(autojump_clock: MockClock) -> None:
     function, _ = scripted(*SLOW_THEN_FAST)
     inner = unordered_wait("a", function, timeout=99.0)
 
@@ -361,7 +361,7 @@ async def test_a_further_call_counts_for_the_innermost_operator(autojump_clock: 
     assert hedges_of(results.statistics()) == (0, 0)
 
 
-async def test_a_further_call_of_a_task_that_the_function_started_counts(autojump_clock: MockClock) -> None:
+async def test_an_extra_call_of_a_task_that_the_function_started_counts(autojump_clock: MockClock) -> None:
     function, _ = scripted(*SLOW_THEN_FAST)
 
     async def call(value: str) -> None:
@@ -382,7 +382,7 @@ async def test_cancellation_ends_all_calls(autojump_clock: MockClock, nothing_le
     assert (trio.current_time(), recorder.cancelled) == (3.0, 2)
 
 
-async def test_no_further_call_starts_while_a_cancelled_one_unwinds(autojump_clock: MockClock) -> None:
+async def test_no_extra_call_starts_while_a_cancelled_one_unwinds(autojump_clock: MockClock) -> None:
     calls = []
 
     async def stubborn(value: str) -> None:

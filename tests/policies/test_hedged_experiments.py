@@ -57,7 +57,7 @@ async def test_hedging_raises_the_throughput_of_a_service_with_slow_calls(autoju
     assert service.calls <= 1.1 * plain.calls  # the budget; the percentile of the first rows is that of the fastest
 
 
-async def test_an_outage_costs_few_further_calls(autojump_clock: MockClock) -> None:
+async def test_an_outage_costs_few_extra_calls(autojump_clock: MockClock) -> None:
     async def call(value: int) -> int:
         await trio.sleep(0.02)
         if value >= 1_000:

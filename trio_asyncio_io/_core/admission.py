@@ -365,7 +365,7 @@ class Admission:
 
     Attributes:
         settled: position of a gate -> the weight that `settle` has set.
-        further: The calls that `hedged` has made for the same element while this one ran.
+        extras: The calls that `hedged` has made for the same element while this one ran.
         idle: The positions of the gates that were idle when the call started, so its start was not reported to them.
         has_started: Whether the call has started as far as the gates are concerned. A call that starts while all gates
             are idle has not.
@@ -376,7 +376,7 @@ class Admission:
     since: float
     weights: Weights
     settled: dict[int, float] | None = field(default=None, init=False)
-    further: tuple[Admission, ...] = field(default=(), init=False)
+    extras: tuple[Admission, ...] = field(default=(), init=False)
     idle: tuple[int, ...] = field(default=(), init=False)
     has_started: bool = field(default=False, init=False)
     has_ended: bool = field(default=False, init=False)
@@ -447,14 +447,14 @@ class Admission:
             each.notify_others()
 
     def usage(self, name: str | None, *, of_all: bool = False) -> tuple[float, float] | None:
-        """Estimated and current weight, from the first gate that `settle` would correct. `of_all`: with further calls.
+        """Estimated and current weight, from the first gate that `settle` would correct. `of_all`: with extra calls.
 
         None: there is no such gate.
         """
         position = next(self._weighted(name), None)
         if position is None or not of_all:
             return None if position is None else (self.weights[position], self._weight(position))
-        estimated, settled = zip(*(call.usage(name) or (0.0, 0.0) for call in (self, *self.further)), strict=True)
+        estimated, settled = zip(*(call.usage(name) or (0.0, 0.0) for call in (self, *self.extras)), strict=True)
         return sum_as_written(estimated), sum_as_written(settled)
 
     def _weight(self, position: int) -> float:

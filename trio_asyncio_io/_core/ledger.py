@@ -402,11 +402,11 @@ class Ledger:
         self.counters.throttled += 1
 
     def hedge(self) -> None:
-        """Count a further call of a running attempt."""
+        """Count an extra call of a running attempt."""
         self.counters.hedged += 1
 
     def win_hedge(self) -> None:
-        """Count a further call that has given the result."""
+        """Count an extra call that has given the result."""
         self.counters.hedges_won += 1
 
     def answer_from_cache(self, entry: Entry) -> None:

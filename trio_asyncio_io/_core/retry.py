@@ -105,7 +105,7 @@ class RetryStrategy(ABC):
     def backoff(self, attempt: int, random: float) -> float:
         """Seconds to wait after attempt number `attempt`, not negative. A pure function of its arguments.
 
-        `math.inf` means no further attempt: the exception or the result counts, whatever the timeout. An element fails
+        `math.inf` means no other attempt: the exception or the result counts, whatever the timeout. An element fails
         with the error for any other value, which names the strategy.
 
         Args:

@@ -15,6 +15,17 @@ The first worker that has nothing to do calls `assign`, which gives all free slo
 new records, and to the first call in the line. The other workers find their attempts in `starts`. So an attempt has its
 slot before its worker runs, and it starts in its worker's task, whose context the hooks of an observer may change.
 
+A call that waits for a gate and is retried once takes these steps:
+
+    assign     takes the record from the jobs. `_admit` checks its gates, which hold it back: `_wait_for_gate`
+    advance    the timer calls it when the gate opens, and wakes a worker
+    assign     `_admit_first` checks the gates again for the first call in the line. `_start` gives the call its slot
+    take       a worker starts it
+    retry      it has raised. The record waits in a backoff
+    advance    the backoff is over: `_wait_for_slot`
+    assign     `_first_ready` finds it, `_admit` checks its gates, and `_start` gives it a slot
+    take       a worker starts it again. Its end needs no step here: the worker takes the next attempt
+
 Retries start before new records, those with few attempts first; new records start in arrival order. A record is passed
 over while a gate of its key holds it back, but while a common gate holds back the first record, none starts.
 
@@ -196,10 +207,10 @@ class Scheduler:
             has_place = self._has_place
             waiting = self._first_ready(now, has_place) if self._for_slot or self.grouping.size else None
             if waiting is not None:
-                self._ask(waiting.entry, waiting, now)
+                self._admit(waiting.entry, waiting, now)
             elif jobs and has_place:
-                self._ask(ledger.take(), None, now)
-            elif not line.heap or not self._ask_line(now):
+                self._admit(ledger.take(), None, now)
+            elif not line.heap or not self._admit_first(now):
                 break
             elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
@@ -231,7 +242,7 @@ class Scheduler:
             if line_of_key.held_until == at:
                 self._changed.add(line_of_key)
         while self._changed:
-            self._ask_key(self._changed.pop(), now)
+            self._check_key(self._changed.pop(), now)
         line = self._line
         if line.heap and line.held_until <= now:
             line.held_until = -inf
@@ -321,7 +332,7 @@ class Scheduler:
         return True
 
     def start_extra(self, entry: Entry, weights_in: Callable[[GateLine], Weights], now: float) -> Admission | None:
-        """Start a further call of a running record. None: a gate holds it back or refuses it, or records wait."""
+        """Start an extra call of a running record. None: a gate holds it back or refuses it, or records wait."""
         assert self._gates is not None
         try:
             line = self._gates.line_of(entry.records[0].value)
@@ -345,7 +356,7 @@ class Scheduler:
         return len(line.heap) > 0
 
     def refresh(self) -> None:
-        """The gates have become idle, or are idle no longer; or a record has begun or ended to wait."""
+        """Derive `is_plain`: the gates have become idle or busy, or a record has begun or stopped waiting."""
         is_idle = self._gates is None or self._gates.is_idle
         self.is_plain = is_idle and not (self.starts or self.waiting or self.grouping.size)
 
@@ -427,8 +438,8 @@ class Scheduler:
 
     # Gates
 
-    def _ask(self, entry: Entry, waiting: WaitingCall | None, now: float) -> None:
-        """Give the next attempt of a record its slot, or let it wait for gates.
+    def _admit(self, entry: Entry, waiting: WaitingCall | None, now: float) -> None:
+        """Check the gates of the next attempt of a record. It gets its slot, or waits for gates.
 
         Args:
             entry: The record, or the group of records.
@@ -465,7 +476,7 @@ class Scheduler:
         else:
             self._wait_for_gate(waiting, held_by, now)
 
-    def _ask_line(self, now: float) -> bool:
+    def _admit_first(self, now: float) -> bool:
         """Give its slot to the first call in the line of all calls. False: the gates hold it back."""
         line = self._line
         waiting = line.heap[0][1]
@@ -511,7 +522,7 @@ class Scheduler:
             self._at_gates += 1
             line.join(waiting, now)
         waiting.run(ledger.wait_for_gate_of_key, entry, now)
-        self._ask_key(line, now)
+        self._check_key(line, now)
 
     def _leave_line(self, waiting: WaitingCall, now: float) -> None:
         """A call leaves the line of all calls."""
@@ -523,7 +534,7 @@ class Scheduler:
         self._ledger.end_gate_wait(waiting.entry, waiting.since, now, line.waits_of(waiting, now))
         waiting.held_by, waiting.since = None, now
 
-    def _ask_key(self, line: GateLine, now: float) -> None:
+    def _check_key(self, line: GateLine, now: float) -> None:
         """If the gates of a key may admit the first call in its line, the call waits for a slot from now on."""
         self._held.discard(line)
         if not line.heap or line.heap[0][1].held_by is not line:
@@ -577,7 +588,7 @@ class Scheduler:
             line.leave(waiting)
             self.grouping.release(line)
             self._at_gates -= 1
-            self._ask_key(line, now)  # now: all workers may be busy afterwards
+            self._check_key(line, now)  # now: all workers may be busy afterwards
         if not self.waiting:
             self.refresh()
 

@@ -41,7 +41,7 @@ class GateFamily:
 
     Attributes:
         gate: The gate that is copied.
-        users: Called when the family has become idle, or is idle no longer.
+        users: Called when the family has become idle, or is no longer idle.
     """
 
     def __init__(self, copies: Copies, identity: Hashable) -> None:
@@ -305,7 +305,7 @@ class Gates:
         """An admitted call of the present task, as `settle` finds it."""
         earlier = present_call(admission.line)  # of the same element, in these gates
         if earlier is not None:
-            earlier.admission.further += (admission,)
+            earlier.admission.extras += (admission,)
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
         return WeighedCall(admission, self._on_failure, outer)
 

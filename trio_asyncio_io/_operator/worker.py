@@ -27,7 +27,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._core.admission import GateLine, WaitingCall
-from .._core.gate import CANCELLED, OK, expired
+from .._core.gate import CANCELLED, OK, Outcome, expired
 from .._core.groups import Half
 from .._core.ledger import Ledger
 from .._core.queue import Entry
@@ -55,10 +55,6 @@ class _End(Enum):
     EXPIRED = auto()  # the first deadline of its records has cancelled it. The error: what it raised meanwhile, or None
     REFUSED = auto()  # a gate has refused it, with this error
     CANCELLED = auto()  # the operator stops. The error: what it raised meanwhile, or None
-
-
-# For gates. `expired` makes that of a deadline
-_OUTCOMES = {None: OK, _End.CANCELLED: CANCELLED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +224,8 @@ class Worker:
         self._failures: list[_Failure] = []  # its records without a result
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
-        self._may_be_early = False  # other calls that end now must report before this worker assigns
-        self._must_pause = False  # so it runs a checkpoint before
+        self._may_be_early = False  # an end was reported: others of this instant must report before `assign` is called
+        self._must_pause = False  # so `_wait` runs a checkpoint first
         self._paused_until = -inf  # until then, another such checkpoint would cost too much
         self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
 
@@ -301,7 +297,7 @@ class Worker:
 
     @enable_ki_protection
     def _start(self, now: float) -> Entry | None:
-        """Start the next attempt, with the record's deadline. None: none starts now, or a gate has refused its call."""
+        """Start the next attempt, with the record's deadline. None: `_wait` has the three reasons."""
         pool = self._pool
         if pool.scheduler.is_plain:
             ledger = pool.ledger
@@ -323,7 +319,7 @@ class Worker:
         return entry
 
     def _next(self, now: float) -> Entry | None:
-        """Take an attempt that has started. If there is none, see which ones may start now: for all workers."""
+        """Take an attempt that has its slot. If there is none, give out all free slots first."""
         pool, scheduler = self._pool, self._pool.scheduler
         starts = scheduler.starts
         if not starts:
@@ -363,7 +359,11 @@ class Worker:
 
     @enable_ki_protection
     async def _wait(self) -> float | None:
-        """Wait until an attempt may start. Returns the time; None: there is none, or this record was refused."""
+        """`_start` has started nothing: run a checkpoint, end a call that a gate has refused, or wait for an attempt.
+
+        Returns:
+            The time. None: as for `_end` and `_pause`.
+        """
         if self._must_pause:
             return await self._pause()
         if self._entry is not None:
@@ -432,10 +432,20 @@ class Worker:
         gates = self._pool.gates
         if gates is None or end is _End.REFUSED:
             return None
+        outcome: Outcome | Reading
+        match end:
+            case None:
+                outcome = OK
+            case _End.EXPIRED:
+                outcome = expired()
+            case _End.CANCELLED:
+                outcome = CANCELLED
+            case _:
+                outcome = end
+        since = call.since if end is None else self._pool.ledger.began(call)
         self._pool.is_reporting = self._may_be_early = True
         try:
-            since = call.since if end is None else self._pool.ledger.began(call)
-            return gates.end(call, since, end if isinstance(end, Reading) else _OUTCOMES.get(end) or expired(), now)
+            return gates.end(call, since, outcome, now)
         finally:
             self._pool.is_reporting = False
 

@@ -237,7 +237,7 @@ class Alarms:
 
 @dataclass(eq=False)
 class Race:
-    """A first call, and further ones while it has no result.
+    """A first call, and extra ones while it has no result.
 
     Args:
         call: Makes a call.
@@ -326,7 +326,7 @@ class Race:
 
     @enable_ki_protection
     async def _run_extra(self) -> None:
-        await trio.lowlevel.checkpoint_if_cancelled()  # no further call while cancelled ones unwind
+        await trio.lowlevel.checkpoint_if_cancelled()  # no extra call while cancelled ones unwind
         context = self.admit()
         if context is None:
             return
