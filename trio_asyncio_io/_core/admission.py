@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import inf, isnan
 from typing import Any, TypeAlias
 
 from .._values.checks import check_number, check_weight
@@ -266,8 +266,9 @@ def _weight_of(gate: Gate, weight: Callable[..., float], *values: object) -> flo
 
 
 def _check_delay(delay: float, shared: SharedGate) -> None:
-    legal = "seconds, not NaN (0.0 admits the call)"
-    check_number("delay", delay, legal, lambda seconds: seconds >= -inf, noun="seconds as a number", of=shared.gate)
+    if type(delay) is not float or isnan(delay):
+        legal = "seconds, not NaN (0.0 admits the call)"
+        check_number("delay", delay, legal, lambda seconds: seconds >= -inf, noun="seconds as a number", of=shared.gate)
     if delay == inf and not any(line.count_running() for line in shared.lines):
         raise RuntimeError(
             f"the gate {describe(shared.gate)} holds calls back for ever: its delay is inf, and no call runs whose end "

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from .._values.describe import describe
@@ -162,7 +163,7 @@ def checked_awaitable(function: Any, result: Any) -> Awaitable[Any]:
     Raises:
         NotAsyncError: It cannot. The message explains how to adapt the function.
     """
-    if not isawaitable(result):
+    if type(result) is not CoroutineType and not isawaitable(result):  # the first test is fast, and usually enough
         raise NotAsyncError.for_result(describe(function), result)
     return result
 

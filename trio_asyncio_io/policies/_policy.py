@@ -92,8 +92,11 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
         Raises:
             TypeError: The arguments are not hashable, and the policy needs a `key`.
         """
-        if self._key is None and len(arguments) == 1 and type(arguments[0]) in {str, int}:
-            return distinct_key(arguments[0])  # the most frequent case, without a tuple: no others have this key
+        if self._key is None and len(arguments) == 1:  # the most frequent case: no other calls have these keys
+            value = arguments[0]
+            kind = type(value)
+            if kind is str or kind is int:
+                return value if kind is str else (int, value)
         key = arguments if self._key is None else self._key(*arguments)
         try:
             hash(key)
