@@ -48,7 +48,7 @@ def test_eight_calls_start_and_their_number_doubles_by_time_up_to_128() -> None:
     driver = Driver(Auto())
     assert driver.fill() == 8
     for expected in (16, 32, 64, 128):
-        driver.now += 0.06
+        driver.now += 0.08
         driver.fill()
         assert len(driver.running) == expected
     driver.now += 60.0
@@ -118,7 +118,7 @@ def test_after_a_freeze_the_start_goes_on_where_it_was() -> None:
     driver.now = 0.2  # until then, calls start apart
     driver.fill()
     assert len(driver.running) == 8
-    driver.now += 0.061
+    driver.now += 0.081
     driver.fill()
     assert len(driver.running) == 16
 

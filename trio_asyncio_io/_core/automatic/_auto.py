@@ -34,9 +34,9 @@ settled. If three are not paid then, they have a cause, which these rules find i
        for rule 2
 
 Five calls in a row that started after the first refusal was known are refused: the service is down. In a rate, each
-refusal is a cut to what was admitted in the last second, and the next call waits for two gaps of the pace; the wait
-doubles with each refusal in a row, since a window stays closed for the rest of its second. A pause (`Retry-After` above
-a second) is a rate at once.
+refusal is a cut to what was admitted in the last second. If it names no time, the next call waits for two gaps of the
+pace; the wait doubles with each refusal in a row, since a window stays closed for the rest of its second. A pause
+(`Retry-After` above a second) is a rate at once.
 
 The tests. A probe needs a saved refusal. If it is refused, the next one comes after twice as many answers, up to 512;
 if it is admitted, twice as many calls are the next probe. A plateau is tested in the same way, with twice the limit: if
@@ -403,7 +403,8 @@ class Auto(ConfiguredGate):
         if now >= self._cut_at + EVENT:
             self._cut_at = now
             self._pace.cut(now, resumes, self._calls.rate(now) * (BURST if resumes > now else 1.0))
-        self._pace.hold(resumes, self._outage.in_a_row)
+        if resumes == now:  # the service has not named the time of the next call
+            self._pace.hold(now, self._outage.in_a_row)
 
     # Outages
 

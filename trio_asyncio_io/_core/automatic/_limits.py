@@ -16,7 +16,8 @@ FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a
 QUARTER = 4  # a probe adds a quarter of the number at most
 
 CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
-LEAST_CALLS, LONGEST = 40.0, 20.0  # calls from a cut back to w, for at most these seconds: 1 in 40 refused is 2.5 %
+LEAST_CALLS = 40.0  # from a cut back to w: 1 in 40 refused is 2.5 %
+LONGEST = 20.0  # seconds from a cut back to w, and of a wait after a refusal, however slow the pace is
 GAP, LONGEST_GAP = 2, 16  # the usual ones: after a refusal, and at most: a bucket has a token then, a window not yet
 BEYOND = 1.6  # times that time: the rate is not where it was, since others have ended, and the search begins again
 EVENT = 0.5  # seconds: refusals within them cut the rate once
@@ -129,7 +130,7 @@ class Pace:
 
     def hold(self, now: float, in_a_row: int) -> None:
         """No call starts for two of the usual gaps. The wait doubles with each refusal in a row."""
-        self.next_start = now + min(GAP * 2**in_a_row, LONGEST_GAP) / self.rate(now)
+        self.next_start = now + min(LONGEST, min(GAP * 2**in_a_row, LONGEST_GAP) / self.rate(now))
         self._since = max(self._since, self.next_start)
 
     def cut(self, now: float, resumes: float, admitted: float) -> None:
