@@ -36,6 +36,8 @@ _PLATFORMS = (
     ipaddress.IPv4Network("166.8.0.0/14"),  # IBM Cloud: private endpoints of its services
 )
 
+_LAST_PORT = 65_535  # `getaddrinfo` takes a higher one modulo 65,536, which is the port of somebody else
+
 # Codes of OpenSSL for a certificate whose authority is not known, and for one that is for another host
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
 _OTHER_HOST = frozenset({62, 64})
@@ -111,6 +113,8 @@ class Dialler:
 
     async def _open(self) -> Stream:
         host, port = self.origin.host.decode(), self.origin.port
+        if port > _LAST_PORT:
+            raise OSError(f"there is no port {port}: the last one is {_LAST_PORT}")
         if self.uds is not None:
             connected = await trio.open_unix_socket(self.uds)
         elif self.only_public:

@@ -191,11 +191,19 @@ async def test_an_invalid_request_takes_no_connection(method: str, options: dict
         assert [peer.paths for peer in server.peers] == [["/a", "/b"]]
 
 
-@pytest.mark.parametrize("port", [0, 65_536, 99_999])
+@pytest.mark.parametrize("port", [0, 65_536])
 async def test_an_impossible_port_is_a_connect_error(port: int) -> None:
     async with client() as http:
         with pytest.raises(httpx.ConnectError):
             await http.get(f"http://127.0.0.1:{port}/")
+
+
+async def test_a_port_beyond_the_last_one_is_not_that_of_another_server() -> None:
+    async with serving(ok) as server, client() as http:
+        port = server.port + 65_536
+        with pytest.raises(httpx.ConnectError, match=f"there is no port {port}: the last one is 65535"):
+            await http.get(f"http://127.0.0.1:{port}/")
+        assert server.peers == []
 
 
 # Redirects
