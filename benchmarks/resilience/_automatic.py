@@ -27,11 +27,6 @@ BEST, BY_HAND, WORST, MEDIAN, REFUSED = "best by hand", "its time, s", "worst sh
 MEAN, LEAST, FAST_ENOUGH = "mean share", "least share", "at least 0.9"
 KIND, BOTH, ALL_REFUSED = "at most 0.05 refused", "both", "mean refused"
 SEEDS = range(1, 9)
-LESS_POLITE = {
-    "429 beyond 40 in a second, bimodal": 0.1,
-    "no limit, down for 5 s": 0.17,  # the calls that run when the outage begins, and no limit holds them back
-    "4 tasks, 40 servers, 503 beyond 60": 0.07,
-}
 LIMIT = 1e4  # virtual seconds of a run
 
 Case = tuple[int, int, Settings]  # records of a task, tasks, the service
@@ -204,7 +199,7 @@ EXPERIMENTS = [
             MEDIAN: "{:.2f}",
             REFUSED: "{:.3f}",
         },
-        [Criterion(REFUSED, maximum=LESS_POLITE.get(name, POLITE), of=name) for name in SERVICES],
+        [Criterion(REFUSED, maximum=POLITE, of=name) for name in SERVICES],
         {name: partial(_service, case) for name, case in SERVICES.items()},
     ),
     Experiment(
