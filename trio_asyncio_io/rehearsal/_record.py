@@ -172,7 +172,7 @@ class _CallLimit(Gate):
 
     @property
     def identity(self) -> Hashable:
-        """The object alone, because its name is that of the weight."""
+        """The object itself: it shares no state with a gate of the same name, since the name belongs to the weight."""
         return id(self)
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - as in `Gate`

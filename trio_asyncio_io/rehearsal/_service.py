@@ -206,7 +206,7 @@ def _answer(call: RecordedCall, seconds: float) -> Answer:
 
 
 def _with_caps(service: Service, sample: Sample) -> Service:
-    """The service with the caps that explain the sample, of which the middle one is its cap."""
+    """The service with all caps that explain the sample. Its own cap is the middle one."""
     answered = [call.seconds for call in sample.calls if call.outcome in {"answered", "retried result"}]
     highest = HIGH_RATES * sample.tested / max(median(answered), sample.seconds / len(sample.calls) / 100)
     lowest = min(highest, LOW_RATES * len(answered) / sample.seconds)
