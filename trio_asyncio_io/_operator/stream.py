@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
@@ -306,6 +306,8 @@ def _check_call(
     name = function.__name__
     if _is_spark_dataframe(source):
         raise TypeError(f"the source is a Spark DataFrame: import {name} from udfs, not from trio_asyncio_io")
+    if callable(source) and not isinstance(source, AsyncIterable | Iterable):
+        raise TypeError(f"the source must come first, got {describe(source)}: write {name}(source, function, ...)")
     if surplus:
         number = plural(len(surplus), "more positional argument")
         raise TypeError(f"{name} takes a source and a function, got {number}: give the options by keyword")
