@@ -72,6 +72,11 @@ class ResponseBody(httpx.AsyncByteStream):
         """Whether all of it has arrived."""
         return self._connection.parser.is_complete
 
+    def declares_more_than(self, limit: float) -> bool:
+        """Whether its Content-Length is above this limit, and not all of it has arrived."""
+        parser = self._connection.parser
+        return not parser.is_complete and (parser.head.length or 0) > limit
+
     def close(self) -> None:
         """Release the connection. It is closed if the response has not arrived completely. Idempotent."""
         if not self._is_released:
@@ -93,7 +98,8 @@ class BoundedResponse(httpx.Response):
 
     Attributes:
         has_cookies: Whether the server may have set a cookie.
-        max_body_bytes: Upper limit of the decoded body. Twice the limit and 64 KiB may arrive.
+        max_body_bytes: Upper limit of the decoded body. Of a coded one, twice the limit and 64 KiB may arrive. A body
+            whose Content-Length is larger is not read.
         sent_at: When the request was sent, by `time.perf_counter`. None: httpx sets `elapsed`.
     """
 
@@ -205,6 +211,9 @@ class BoundedResponse(httpx.Response):
         """Return the body, which is not coded: without the generators that `_parts` needs."""
         self.is_stream_consumed = True
         parts = []
+        if body.declares_more_than(self.max_body_bytes):
+            body.close()
+            raise self._too_large()
         while part := await body.read():
             self._received += len(part)
             if self._received > self.max_body_bytes:
@@ -221,7 +230,10 @@ class BoundedResponse(httpx.Response):
         decoder = decoder_for(self.headers.get_list("content-encoding", split_commas=True))
         size = 0
         raw_parts = aiter(self._source)
+        limit = self.max_body_bytes if decoder is None else received_limit(self.max_body_bytes)
         try:
+            if isinstance(self._source, ResponseBody) and self._source.declares_more_than(limit):
+                raise self._too_large()  # noqa: TRY301 - closes as after the other errors
             async for raw in raw_parts:
                 self._received += len(raw)
                 self._check_size(size)

@@ -229,7 +229,7 @@ async def extend(received: list[bytes], source: AsyncIterator[bytes]) -> None:
 
 @pytest.mark.parametrize("chunk_size", [None, 1, 100_000_000])
 async def test_the_limit_counts_decoded_bytes_as_they_are_streamed(chunk_size: int | None) -> None:
-    bomb = gzip.compress(bytes(50_000_000), 1)
+    bomb = gzip.compress(bytes(10_000_000), 1)
     async with (
         serving(lambda peer: peer.respond(bomb, "content-encoding: gzip", missing=1)) as server,
         client(max_body_bytes=200, keepalive_expiry=math.inf) as http,
@@ -240,6 +240,20 @@ async def test_the_limit_counts_decoded_bytes_as_they_are_streamed(chunk_size: i
             await extend(received, response.aiter_bytes(chunk_size))
         assert sum(map(len, received)) <= 200
         assert response.num_bytes_downloaded <= len(bomb)
+        await server.peers[0].ended.wait()
+
+
+@pytest.mark.parametrize(("length", "headers"), [(201, ()), (2 * 200 + 65_537, ("content-encoding: gzip",))])
+async def test_a_head_that_declares_a_body_beyond_the_limit_is_an_error_before_its_body(
+    length: int, headers: tuple[str, ...]
+) -> None:
+    """The server sends no byte of the body, so a client that waits for one never ends."""
+    async with (
+        serving(lambda peer: peer.respond(b"", *headers, missing=length)) as server,
+        client(max_body_bytes=200, keepalive_expiry=math.inf) as http,
+    ):
+        with pytest.raises(BodyTooLargeError):
+            await http.get(server.url)
         await server.peers[0].ended.wait()
 
 

@@ -188,6 +188,35 @@ async def test_a_body_larger_than_the_limit_is_an_error_and_closes_its_connectio
         await server.peers[0].ended.wait()
 
 
+DECLARED = {"plain": (7, ()), "gzip": (2 * 6 + 65_536 + 1, ("content-encoding: gzip",))}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize(("length", "headers"), DECLARED.values(), ids=DECLARED.keys())
+async def test_a_head_that_declares_a_body_beyond_the_limit_is_an_error_before_its_body(
+    length: int, headers: tuple[str, ...], is_streamed: bool
+) -> None:
+    """The server sends no byte of the body, so a client that waits for one never ends."""
+    async with (
+        serving(lambda peer: peer.respond(b"", *headers, missing=length)) as server,
+        client(base_url=server.url, max_body_bytes=6, keepalive_expiry=math.inf) as http,
+        http.stream("GET", "/path") as response,
+    ):
+        with pytest.raises(BodyTooLargeError) as caught:
+            await (read_as_stream(response) if is_streamed else response.aread())
+        assert caught.value.request.url.path == "/path"
+        await server.peers[0].ended.wait()
+
+
+async def test_a_response_without_a_body_may_declare_any_length() -> None:
+    async with (
+        serving(lambda peer: peer.respond(b"", missing=7)) as server,
+        client(max_body_bytes=6) as http,
+    ):
+        response = await http.head(server.url)
+        assert (response.content, response.headers["content-length"]) == (b"", "7")
+
+
 async def test_a_coded_body_that_decodes_to_nothing_is_bounded() -> None:
     """An empty member decodes to no byte, and there can be any number of them."""
     body = gzip.compress(b"") * 10_000

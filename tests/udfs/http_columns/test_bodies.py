@@ -20,7 +20,7 @@ async def test_a_body_is_read_no_further_than_the_limit() -> None:
 
     async def endless(stream: trio.SocketStream) -> None:
         try:
-            await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000000\r\n\r\n")
+            await stream.send_all(b"HTTP/1.1 200 OK\r\n\r\n")
             while True:
                 await stream.send_all(b"x" * 100_000)
         except trio.BrokenResourceError:
@@ -33,6 +33,18 @@ async def test_a_body_is_read_no_further_than_the_limit() -> None:
     error = result["error"]
     assert (error["type"], error["attempts"]) == ("BodyTooLargeError", 1)
     assert "1,000,000 bytes (max_body_bytes)" in error["message"]
+
+
+async def test_a_body_that_its_head_declares_too_large_is_not_waited_for() -> None:
+    """The server sends no byte of it."""
+
+    async def declare(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n")
+        await stream.receive_some()
+
+    async with responding(declare) as server:
+        [result] = await get(server.url, max_body_bytes=1_000)
+    assert (result["error"]["type"], result["error"]["attempts"]) == ("BodyTooLargeError", 1)
 
 
 async def test_the_limit_applies_to_the_decompressed_body_and_is_inclusive() -> None:
