@@ -186,6 +186,22 @@ async def test_put_before_the_block_is_refused_with_a_hint(make_operator: Any) -
     assert len(operator.snapshot()) == 0
 
 
+async def test_put_beside_a_source_is_refused_with_a_hint(autojump_clock: MockClock) -> None:
+    """It would wait for the end of the source, which may have none."""
+
+    async def source() -> AsyncIterator[str]:
+        await trio.sleep(5.0)
+        yield "a"
+
+    async with AsyncWaitOperator(AT_ONCE, timeout=5.0, source=source()) as operator:
+        with pytest.raises(RuntimeError, match=r"beside source=.* leave source= out"):
+            await operator.put("b")
+        with pytest.raises(RuntimeError, match=r"beside source=.* leave source= out"):
+            operator.put_nowait("b")
+        assert trio.current_time() == 0.0
+        assert await outputs(operator.output) == ["a"]
+
+
 async def test_nothing_is_accepted_while_the_function_opens(make_operator: Any, autojump_clock: MockClock) -> None:
     class Slow:
         async def open(self) -> None:
@@ -206,21 +222,6 @@ async def test_nothing_is_accepted_while_the_function_opens(make_operator: Any, 
         async with operator:
             await operator.put("b")
             assert await operator.output.receive() == "b"
-
-
-async def test_put_is_refused_while_a_source_is_read(autojump_clock: MockClock) -> None:
-    async def source() -> AsyncIterator[str]:
-        await trio.sleep(5.0)
-        yield "a"
-
-    async with AsyncWaitOperator(AT_ONCE, timeout=5.0, source=source()) as operator:
-        await trio.sleep(1.0)
-        with pytest.raises(trio.WouldBlock):
-            operator.put_nowait("b")
-        with pytest.raises(trio.ClosedResourceError, match="the input has ended"):
-            await operator.put("b")
-        assert trio.current_time() == 5.0
-        assert [result async for result in operator.output] == ["a"]
 
 
 async def test_an_exception_of_the_key_function_is_raised_by_put_only() -> None:

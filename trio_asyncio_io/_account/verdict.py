@@ -115,7 +115,12 @@ class Totals(Counts):  # type: ignore[misc] # frozen, as `Counts` is
     high_latency_seconds: float = 0.0
 
     def explain(self) -> Verdict:
-        """What limits these operators, and what to change."""
+        """What limits these operators, and what to change.
+
+        It compares the mean latency at low loads with the one at high loads. `Results.explain` knows each load of its
+        operator, so it compares the medians at the lowest and the highest, and may advise a lower capacity. Sums of
+        several operators, and Spark's metrics, need a fixed number of loads.
+        """
         low = LoadClass(max(1, self.capacity // 4), self.low_calls, _share(self.low_latency_seconds, self.low_calls))
         high = LoadClass(self.capacity, self.high_calls, _share(self.high_latency_seconds, self.high_calls))
         return judge(self, (low, high))

@@ -119,8 +119,8 @@ class AsyncWaitOperator(Generic[T, R]):
 
     Args:
         function: An async callable, value -> result, or an `AsyncFunction`.
-        source: An iterable or an async iterable. The operator reads it and ends the input at its end; nobody else
-            may put. None (the default): the caller puts.
+        source: An iterable or an async iterable. The operator reads it and ends the input at its end; `put` raises a
+            `RuntimeError`. None (the default): the caller puts.
         And the other arguments, as for `Options`.
 
     Raises:
@@ -228,12 +228,13 @@ class AsyncWaitOperator(Generic[T, R]):
         """Accept a bare value, a `StreamRecord` or a `Watermark`. Waits while the buffer is full.
 
         Raises:
+            RuntimeError: You have not entered the operator, or it has a `source`.
             trio.ClosedResourceError: You ended the input, or left the block.
             trio.BrokenResourceError: The operator has failed, or `output` was closed: nobody would receive the result.
 
         Cancellation: the element was not accepted.
         """
-        self._check_entered()
+        self._check_can_put()
         await self._feeder.put(element)
 
     @enable_ki_protection
@@ -242,9 +243,9 @@ class AsyncWaitOperator(Generic[T, R]):
 
         Raises:
             trio.WouldBlock: The buffer is full, or another task is waiting to put. The element was not accepted.
-            trio.ClosedResourceError, trio.BrokenResourceError: As in `put`.
+            RuntimeError, trio.ClosedResourceError, trio.BrokenResourceError: As in `put`.
         """
-        self._check_entered()
+        self._check_can_put()
         self._feeder.put_nowait(element)
 
     @enable_ki_protection
@@ -298,9 +299,14 @@ class AsyncWaitOperator(Generic[T, R]):
         self._feeder.stop(trio.BrokenResourceError, f"the operator has failed: {describe(error, 200)}", error)
         self._lifetime.fail(error)
 
-    def _check_entered(self) -> None:
+    def _check_can_put(self) -> None:
         if not self._is_entered:
             raise RuntimeError("enter the operator first: `async with AsyncWaitOperator(...) as operator:`")
+        if self._source is not None:
+            raise RuntimeError(
+                "nothing can be put beside source=, which the operator reads by itself: let the source yield this "
+                "element, too, or leave source= out and put all elements"
+            )
 
 
 class Parts(Generic[T, R]):
