@@ -47,8 +47,8 @@ def progress(
 
     Args:
         session: The session; None: the active one.
-        description: Text before the counts. Spark's UI shows it beside the jobs and stages that this thread starts in
-            the block, unless the thread has a job description already. A remote session has none.
+        description: Text before the counts, empty by default. Spark's UI shows it beside the jobs and stages that this
+            thread starts in the block, unless the thread has a job description already. A remote session has none.
         console: A rich console; None: one on standard error. If Spark's own progress bar is on the same terminal,
             disable it: `spark.ui.showConsoleProgress` = false.
 

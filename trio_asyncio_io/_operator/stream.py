@@ -1,4 +1,8 @@
-"""The operator around a source: ordered_wait, unordered_wait and keyed_wait."""
+"""The operator around a source: ordered_wait, unordered_wait and keyed_wait.
+
+The type of the outputs depends on the elements, `flatten` and `group`, with an overload for each combination.
+`keyed_wait` and `AsyncWaitOperator` repeat them, because type checkers cannot add a keyword to overloads.
+"""
 
 from __future__ import annotations
 

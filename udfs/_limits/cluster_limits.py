@@ -58,7 +58,7 @@ class ClusterRate:
             With `group=`, a call weighs as much as its rows together. None (the default): each call weighs 1.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
         give_up: Seconds for which the source of a lease may be away before the task fails with a `ClusterLimitError`,
-            above 0; `math.inf`: calls wait without a limit.
+            above 0, 300 by default; `math.inf`: calls wait without a limit.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
@@ -122,8 +122,8 @@ class ClusterBudget:
             started again. A `~` at its beginning is the driver's home directory. Needs a name. None (the default): the
             budget ends with the application.
         port: Only with "lease": the TCP port of the driver's thread, 1 to 65535. None (the default): any free port.
-        give_up: Seconds for which the source may be away before the task fails with a `ClusterLimitError`, above 0;
-            `math.inf`: calls wait without a limit.
+        give_up: Seconds for which the source may be away before the task fails with a `ClusterLimitError`, above 0, 300
+            by default; `math.inf`: calls wait without a limit.
 
     Attributes:
         is_named: Whether a name was given.

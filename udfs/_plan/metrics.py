@@ -133,7 +133,8 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     Args:
         metrics: The `Observation` that was passed as `metrics=`, after an action; a streaming query, whose recent
             micro-batches are added; or an observed `Row` or mapping of either.
-        name: For a streaming query with several `metrics=`: the name of those to explain.
+        name: For a streaming query with several `metrics=`: the name of those to explain. None (the default): the
+            query has one.
 
     Returns:
         A `Verdict`. Print it: its sentences have the numbers on which it rests, by Little's law.

@@ -55,19 +55,20 @@ def rehearse(
             computed a third time, to count its keys.
         function: As for `ordered_wait`. It is called on the driver, which must reach the service.
         schema: As for `ordered_wait`.
-        sample: How many calls to make, at least 1; see `record`. With `group=`, each is for a group of rows.
+        sample: How many calls to make, at least 1, 200 by default; see `record`. With `group=`, each is for a group of
+            rows.
         rows: The number of rows of the job, at least 1. None: that of `df`. Otherwise, its partitions have the same
             proportions.
         timeout: As for `ordered_wait`.
         capacity: The capacity of each task, or a list of capacities to compare. Empty: a tenth, a quarter, half and all
             of the load that the sample has reached, divided by the tasks.
-        mode: The operator of the job.
+        mode: The operator of the job: "ordered" (the default) or "unordered".
         tasks: How many tasks can run at once, at least 1. None: according to the configuration of the session.
         weight: The values of the input columns -> what the call weighs; see `record`. None: that of the first gate that
             has a weight, or else of the `cluster_budget`. The forecast has this weight only: a `cluster_rate` with
             another one is used as the sample has used it, on average.
         weight_name: As for `record`. By default, the name of the gate.
-        max_calls: As for `record`.
+        max_calls: As for `record`. None by default.
         options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `cluster_budget`, `gate`,
             `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full.
 

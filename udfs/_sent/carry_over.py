@@ -26,14 +26,14 @@ class CarryOver:
     same with the calls in flight at a checkpoint.
 
     Args:
-        budget: Seconds that a task waits for the calls of a micro-batch; finite and above 0. A call that needs more
-            than the budget never finishes, and its row is carried over until it is older than `max_age`.
-        max_rows: Upper limit of carried rows per bucket, 0 or more; each task has one bucket. While more rows are
-            unfinished, the task keeps running past its budget: this is the backpressure. 0: every micro-batch waits for
-            all its calls.
+        budget: Seconds that a task waits for the calls of a micro-batch; finite and above 0, 5 by default. A call that
+            needs more than the budget never finishes, and its row is carried over until it is older than `max_age`.
+        max_rows: Upper limit of carried rows per bucket, 0 or more, 10,000 by default; each task has one bucket. While
+            more rows are unfinished, the task keeps running past its budget: this is the backpressure. 0: every
+            micro-batch waits for all its calls.
         max_age: Seconds from the start of a row's first micro-batch after which the row is not called again; at least
-            `budget`, `math.inf` for no limit. Such a row fails with a `CarriedTooLongError`, which goes where
-            `on_error` sends it.
+            `budget`, 600 by default, `math.inf` for no limit. Such a row fails with a `CarriedTooLongError`, which goes
+            where `on_error` sends it.
 
     Raises:
         TypeError, ValueError: An argument is out of range; the message names it and its value.

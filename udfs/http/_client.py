@@ -59,24 +59,26 @@ def client(
     Args:
         verify: True for certifi's authorities; the path of a file, or a directory, of other authorities' certificates,
             such as those of a company; an `ssl.SSLContext`; or False for no verification.
-        cert: A client certificate, as httpx takes it.
+        cert: A client certificate, as httpx takes it. None (the default): none.
         trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` replace certifi's authorities. With True, the proxies of
             the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx. `.netrc`
             is not read: pass `auth=httpx.NetRCAuth()`.
         max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
             httpx's pool timeout. None: no limit but the operator's capacity.
-        max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
-        keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
+        max_idle: Upper limit of idle connections over all origins, at least 0, 100 by default. 0: no connection is
+            reused.
+        keepalive_expiry: Seconds after which an idle connection is closed, at least 0, 5 by default. `math.inf`: never.
         timeout: Seconds for each step, an `httpx.Timeout`, or None for no limit. By default each attempt to connect
             has 30 s and the other steps have no limit, so the operator's `timeout` is the only deadline of a call.
             httpx's default is 5 s for each step.
         max_body_bytes: Upper limit of the decoded body of a response, at least 1. A larger one raises a
             `BodyTooLargeError` and closes its connection. Raw bytes (`aiter_raw`) are not limited. None: no limit.
-        proxy: The proxy of all requests, and not those of the environment. Requests through a proxy use httpx's own
-            transport, which is slower with many connections.
+        proxy: The proxy of all requests, and not those of the environment. None (the default): those of `trust_env`.
+            Requests through a proxy use httpx's own transport, which is slower with many connections.
         transport: Sends the requests instead of a `StackTransport`, for example an `httpx.MockTransport` in a test. The
             options of `StackTransport` and the proxies of the environment do not apply to it.
-        mounts: Transports for some URLs, by httpx's patterns: `{"https://example.org": httpx.MockTransport(...)}`.
+        mounts: Transports for some URLs, by httpx's patterns: `{"https://example.org": httpx.MockTransport(...)}`. None
+            (the default): none.
         cookies: False (the default): the cookies of responses are not stored, because all rows share the client, and
             one row's session would be sent with the requests of others. Send a fixed cookie as a `Cookie` header.
             True: they are stored and sent again, as by httpx. Anything else that httpx accepts, such as a mapping:

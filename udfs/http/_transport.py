@@ -36,16 +36,18 @@ class StackTransport(httpx.AsyncBaseTransport):
     Args:
         verify: True for certifi's authorities; the path of a file, or a directory, of other authorities' certificates,
             such as those of a company; an `ssl.SSLContext`; or False for no verification.
-        cert: A client certificate, as httpx takes it.
-        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` replace certifi's authorities.
+        cert: A client certificate, as httpx takes it. None (the default): none.
+        trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` replace certifi's authorities. False by default.
         max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
             httpx's pool timeout. None: no limit but the operator's capacity.
-        max_idle: Upper limit of idle connections over all origins, at least 0. 0: no connection is reused.
-        keepalive_expiry: Seconds after which an idle connection is closed, at least 0. `math.inf`: never.
-        uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL.
+        max_idle: Upper limit of idle connections over all origins, at least 0, 100 by default. 0: no connection is
+            reused.
+        keepalive_expiry: Seconds after which an idle connection is closed, at least 0, 5 by default. `math.inf`: never.
+        uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL. None (the
+            default): connections are TCP.
         only_public: Whether only hosts with globally routable addresses are connected to. The addresses are checked
             when a connection is opened, and the connection is made to a checked address. A request to another host
-            raises a `HostRefusedError`.
+            raises a `HostRefusedError`. False by default.
 
     Raises:
         ValueError: A limit is out of its range; no certificates can be loaded from `verify`; or `uds` and

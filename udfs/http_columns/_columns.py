@@ -60,7 +60,7 @@ def http_request(
             for tokens that expire; or a column of map<string, string>, or its name. The function is called in the
             worker for each attempt, after the wait for `rate`. Redirects to the same origin have the same headers. An
             `AsyncFunction`, such as a policy, is opened once per worker process. If the function fails with an error
-            that `trio_asyncio_io.transient` knows, the attempt is retried.
+            that `trio_asyncio_io.transient` knows, the attempt is retried. None (the default): none.
         body: A column of strings, sent as UTF-8, or of binary, or its name. None: no body.
         timeout: Seconds from the start of a row's first attempt to its result, all attempts and backoffs included, 0
             or more; 30 by default. `math.inf`: no limit.
@@ -171,7 +171,7 @@ def register_http(
     Args:
         The options of `http_request`, and:
         spark: The session in which they are registered.
-        prefix: The start of their names, in place of "http_". Register several prefixes for several sets of options.
+        prefix: The start of their names, "http_" by default. Register several prefixes for several sets of options.
         headers: A mapping that is sent with every row, or a function that returns one. A row's own headers replace
             those of the same name.
 
