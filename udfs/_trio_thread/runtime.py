@@ -38,9 +38,6 @@ CLOSE_SECONDS = 30.0
 # Python's default of 5 ms would delay the loop while Spark's thread converts Arrow data.
 SWITCH_SECONDS = 0.0005
 
-# The environment variable with the seconds after which a function is reported
-BLOCKED_SECONDS = "UDFS_BLOCKED_LOOP_SECONDS"
-
 logger = logging.getLogger("udfs")
 
 
@@ -218,7 +215,7 @@ class BlockedWorker(BlockedLoop):
     """
 
     def __init__(self) -> None:
-        super().__init__(_blocked_seconds(), logger=logger)
+        super().__init__(logger=logger)
 
     def user_frames(self, innermost: FrameType | None) -> list[FrameType]:
         """The user's frames, outermost first. Empty while a function is unpickled, which imports modules."""
@@ -227,17 +224,6 @@ class BlockedWorker(BlockedLoop):
     def is_user_frame(self, frame: FrameType) -> bool:
         """Whether the code belongs neither to this project nor to the libraries that it runs on."""
         return is_user_frame(frame)
-
-
-def _blocked_seconds() -> float:
-    """The value of the environment variable; 0.1 without one, or with a value that is not seconds above 0."""
-    text = os.environ.get(BLOCKED_SECONDS, "0.1")
-    try:
-        BlockedLoop(float(text))
-    except ValueError:
-        logger.warning("%s must be seconds above 0, got %r: 0.1 is used", BLOCKED_SECONDS, text)
-        return 0.1
-    return float(text)
 
 
 def _is_unpickling(frame: FrameType | None) -> bool:

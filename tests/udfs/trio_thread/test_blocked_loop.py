@@ -1,4 +1,4 @@
-"""Blocked-loop detection in a worker: the user's functions and no others, and the setting of the environment."""
+"""Blocked-loop detection in a worker: the user's functions and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.support import PATIENCE
 from udfs._sent.packed_function import PackedFunction
 from udfs._spark_thread.bridge import enrich
-from udfs._trio_thread.runtime import BLOCKED_SECONDS, BlockedWorker, logger
+from udfs._trio_thread.runtime import BlockedWorker, logger
 
 
 class Released(logging.Handler):
@@ -63,17 +63,3 @@ def test_a_function_that_is_being_unpickled_is_not_reported() -> None:
     packed = PackedFunction("importing", "digest", pickle.dumps(Importing()))
     assert packed.unpack() == []
     assert frames_while_unpickled()[-1].f_code is frames_while_unpickled.__code__
-
-
-def test_the_environment_sets_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(BLOCKED_SECONDS, "2.5")
-    assert BlockedWorker().seconds == 2.5
-
-
-@pytest.mark.parametrize("text", ["soon", "0", "nan", "-1"])
-def test_a_bad_value_in_the_environment_is_named(
-    text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv(BLOCKED_SECONDS, text)
-    assert BlockedWorker().seconds == 0.1
-    assert caplog.messages == [f"{BLOCKED_SECONDS} must be seconds above 0, got {text!r}: 0.1 is used"]
