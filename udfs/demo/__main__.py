@@ -39,7 +39,7 @@ with needs_extra("the demo", "demo"):
     from pyspark.sql.streaming.readwriter import DataStreamReader
     from rich.console import Console
 
-    from .. import AsyncFunction, ExponentialBackoff, ordered_wait, unordered_wait
+    from .. import AsyncFunction, ExponentialBackoff, unordered_wait
     from ..http import client
     from ..progress import progress
     from . import service
@@ -106,26 +106,23 @@ class FlightFacts(AsyncFunction[Any, dict[str, Any]]):
 
 
 def enrich(
-    flights: DataFrame,
-    url: str,
-    options: argparse.Namespace,
-    metrics: str | Observation,
-    observer: Observer | None = None,
+    flights: DataFrame, url: str, capacity: int, metrics: str | Observation, observer: Observer | None = None
 ) -> DataFrame:
     """The flights with the columns of their weather and their aircraft, and with `error`, null if nothing failed."""
-    chosen: dict[str, Any] = {
-        "inputs": ["origin", "time_hour", "tailnum"],
-        "capacity": options.capacity,
-        "timeout": 30.0,  # even on a busy machine, no flight fails for lack of time
-        "retry": ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
-        "on_error": "column",
-        "metrics": metrics,
-        "observer": observer,
-    }
-    facts = FlightFacts(url, options.capacity)
-    if options.mode == "ordered":
-        return ordered_wait(flights, facts, ADDED, **chosen)
-    return unordered_wait(flights, facts, ADDED, event_time="scheduled", max_out_of_orderness="2 hours", **chosen)
+    return unordered_wait(
+        flights,
+        FlightFacts(url, capacity),
+        ADDED,
+        inputs=["origin", "time_hour", "tailnum"],
+        event_time="scheduled",
+        max_out_of_orderness="2 hours",
+        capacity=capacity,
+        timeout=30.0,  # even on a busy machine, no flight fails for lack of time
+        retry=ExponentialBackoff(4, initial=0.05, maximum=1.0, retry_on=transient),
+        on_error="column",
+        metrics=metrics,
+        observer=observer,
+    )
 
 
 def check(spark: SparkSession, flights: DataFrame, enriched: DataFrame) -> list[str]:
@@ -180,7 +177,7 @@ def run_batch(spark: SparkSession, url: str, scratch: Path, options: argparse.Na
         report(page, title="Flights with their weather and aircraft") as observer,
         progress(spark, console=console),
     ):
-        enrich(by_time, url, options, calls, observer).write.parquet(str(output), mode="overwrite")
+        enrich(by_time, url, options.capacity, calls, observer).write.parquet(str(output), mode="overwrite")
     seconds = time.monotonic() - started
     enriched = spark.read.parquet(str(output))
     print_delays(console, enriched)
@@ -202,7 +199,7 @@ def run_stream(spark: SparkSession, url: str, scratch: Path, options: argparse.N
     days = days_of(flights_csv(scratch), options.end)
     arriving = read_flights(spark.readStream.option("maxFilesPerTrigger", 1), stream.incoming)
     started = time.monotonic()
-    calls = stream.run(enrich(arriving, url, options, "flights"), days, console)
+    calls = stream.run(enrich(arriving, url, options.capacity, "flights"), days, console)
     seconds = time.monotonic() - started
     enriched = spark.read.parquet(str(stream.flights))
     print_delays(console, enriched)
@@ -302,12 +299,6 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="let the flights of each day arrive as a file, and enrich them in a streaming query. After Ctrl-C, the "
         "same command continues it",
-    )
-    parser.add_argument(
-        "--mode",
-        choices=["ordered", "unordered"],
-        default="unordered",
-        help="write the flights in input order, or as their results complete (default: unordered)",
     )
     parser.add_argument(
         "--capacity",

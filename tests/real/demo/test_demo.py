@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(3 * PATIENCE)
 CHECKED = "Every flight came out once, and matches the source data."
 
 STREAM = ["--stream", "--days", "2", "--output", "stream"]
-BATCH = ["--days", "1", "--mode", "ordered"]
+BATCH = ["--days", "1"]
 INTERRUPTED_BATCH = ["--days", "1", "--output", "interrupted"]
 FIRST_DAY = 842  # flights
 
@@ -237,7 +237,6 @@ def test_without_java_the_demo_states_what_to_install_and_starts_nothing(tmp_pat
         (["--days", "366"], "--days: must be 1 to 365, got 366"),
         (["--days", "7", "--full"], "--full: not allowed with argument --days"),
         (["--capacity", "-3"], "--capacity: must be 1 to 10,000, got -3"),
-        (["--mode", "sideways"], "--mode: invalid choice: 'sideways'"),
         (["--output", "/"], "--output: / exists already. Remove it, or choose another folder"),
         (["--output", "a[1]"], "a[1] has a '[', and Spark reads *, ?, [, { and \\ as patterns. Choose another folder"),
     ],
