@@ -31,6 +31,7 @@ __all__ = [
     "BodyTooLargeError",
     "Decoder",
     "body_too_large",
+    "declared_bytes",
     "decoder_for",
     "received_limit",
     "too_large_text",
@@ -53,6 +54,8 @@ _DEFLATED: Final = 8  # zlib's number of its compression method, in the first by
 _REGISTERED: Final = frozenset({"br", "compress", "dcb", "dcz", "deflate", "gzip", "zstd"})
 _ALIASES: Final = {"x-compress": "compress", "x-gzip": "gzip"}  # RFC 9110, section 8.4.1
 
+_BODILESS: Final = (204, 304)  # statuses whose responses end with their head
+
 # A coding can make a small body larger: at most by its own size and this
 _SMALL_BYTES: Final = 64 * 1024
 
@@ -74,6 +77,17 @@ def too_large_text(limit: float) -> str:
 def received_limit(limit: float) -> float:
     """Return the upper limit of the bytes that may arrive for a body whose decoded size has this limit."""
     return 2 * limit + _SMALL_BYTES
+
+
+def declared_bytes(response: Any) -> int:
+    """Return the bytes of the body that a response declares, of httpx or httpx2; 0 if it declares none or has no body.
+
+    Args:
+        response: Its request must be known.
+    """
+    length = response.headers.get("Content-Length", "")
+    has_body = response.request.method != "HEAD" and response.status_code not in _BODILESS
+    return int(length) if has_body and length.isdecimal() else 0
 
 
 class Decoder(ABC):

@@ -14,7 +14,15 @@ import trio
 
 from ._charset import charset_of
 from ._connection import Connection
-from ._decoding import STEP_BYTES, BodyTooLargeError, Decoder, body_too_large, decoder_for, received_limit
+from ._decoding import (
+    STEP_BYTES,
+    BodyTooLargeError,
+    Decoder,
+    body_too_large,
+    declared_bytes,
+    decoder_for,
+    received_limit,
+)
 from ._pool import ConnectionPool
 from ._response_parser import ResponseHead
 
@@ -71,11 +79,6 @@ class ResponseBody(httpx.AsyncByteStream):
     def is_complete(self) -> bool:
         """Whether all of it has arrived."""
         return self._connection.parser.is_complete
-
-    def declares_more_than(self, limit: float) -> bool:
-        """Whether its Content-Length is above this limit, and not all of it has arrived."""
-        parser = self._connection.parser
-        return not parser.is_complete and (parser.head.length or 0) > limit
 
     def close(self) -> None:
         """Release the connection. It is closed if the response has not arrived completely. Idempotent."""
@@ -211,17 +214,18 @@ class BoundedResponse(httpx.Response):
         """Return the body, which is not coded: without the generators that `_parts` needs."""
         self.is_stream_consumed = True
         parts = []
-        if body.declares_more_than(self.max_body_bytes):
+        try:
+            self._check_declared(self.max_body_bytes)
+            while part := await body.read():
+                self._received += len(part)
+                if self._received > self.max_body_bytes:
+                    raise self._too_large()
+                parts.append(part)
+                if body.is_complete:
+                    break
+        except BodyTooLargeError:
             body.close()
-            raise self._too_large()
-        while part := await body.read():
-            self._received += len(part)
-            if self._received > self.max_body_bytes:
-                body.close()
-                raise self._too_large()
-            parts.append(part)
-            if body.is_complete:
-                break
+            raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _parts(self) -> AsyncIterator[bytes]:
@@ -230,10 +234,8 @@ class BoundedResponse(httpx.Response):
         decoder = decoder_for(self.headers.get_list("content-encoding", split_commas=True))
         size = 0
         raw_parts = aiter(self._source)
-        limit = self.max_body_bytes if decoder is None else received_limit(self.max_body_bytes)
         try:
-            if isinstance(self._source, ResponseBody) and self._source.declares_more_than(limit):
-                raise self._too_large()  # noqa: TRY301 - closes as after the other errors
+            self._check_declared(self.max_body_bytes if decoder is None else received_limit(self.max_body_bytes))
             async for raw in raw_parts:
                 self._received += len(raw)
                 self._check_size(size)
@@ -266,6 +268,12 @@ class BoundedResponse(httpx.Response):
                     del held[:size]
         if held:
             yield bytes(held)
+
+    def _check_declared(self, limit: float) -> None:
+        """Check the Content-Length before the body is read. A body that has arrived is checked as it is read."""
+        has_arrived = isinstance(self._source, ResponseBody) and self._source.is_complete
+        if limit < math.inf and not has_arrived and declared_bytes(self) > limit:
+            raise self._too_large()
 
     def _check_size(self, size: int) -> None:
         if size > self.max_body_bytes or self._received > received_limit(self.max_body_bytes):

@@ -24,7 +24,7 @@ except ImportError as error:
 
 from ._client import GivenCookies, TransportOptions, check_options, docstring_from, jar_for
 from ._client import client as _httpx_client
-from ._decoding import received_limit, too_large_text
+from ._decoding import declared_bytes, received_limit, too_large_text
 from ._origin import Certificate, Verify, origin_of_url
 from ._request import RequestWriter
 from ._response import ResponseBody
@@ -165,7 +165,6 @@ class _BodyLimit(Wrapping, httpx2.AsyncBaseTransport):
             response.status_code, headers=response.headers, stream=response.stream, extensions=response.extensions
         )
         limited.max_body_bytes = int(self._max_body_bytes)
-        limited.source = response.stream
         limited.is_stream_consumed = response.is_stream_consumed
         return limited
 
@@ -174,7 +173,6 @@ class _LimitedResponse(httpx2.Response):
     """Raises an error when its decoded body exceeds `max_body_bytes`. httpx2 decodes at most 1 MiB at a time."""
 
     max_body_bytes: int
-    source: Any  # of the transport; httpx2's client puts its own stream around it
     _is_decoding = False
 
     async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
@@ -187,7 +185,7 @@ class _LimitedResponse(httpx2.Response):
         limit, size, self._is_decoding = self.max_body_bytes, 0, True
         chunk_size = chunk_size and min(chunk_size, limit + 1)  # httpx2 collects a chunk before it can be counted
         declared_limit = received_limit(limit) if "content-encoding" in self.headers else limit
-        if isinstance(self.source, ResponseBody) and self.source.declares_more_than(declared_limit):
+        if declared_bytes(self) > declared_limit:
             await self.aclose()
             raise self._too_large()
         async with aclosing(super().aiter_bytes(chunk_size)) as parts:

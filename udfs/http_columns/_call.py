@@ -175,7 +175,7 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
     async def _begin_directly(self, request: httpx.Request) -> httpx.Response:
         """Send a request without httpx's client, which logs each URL."""
         response = await self._transport.handle_async_request(request)
-        response.max_body_bytes = self.max_body_bytes
+        response.request, response.max_body_bytes = request, self.max_body_bytes
         return response
 
     async def _common_headers(self) -> TextPairs:

@@ -208,6 +208,22 @@ async def test_a_head_that_declares_a_body_beyond_the_limit_is_an_error_before_i
         await server.peers[0].ended.wait()
 
 
+class Unread(httpx.AsyncByteStream):
+    """A body of which nothing may be read."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        raise AssertionError("the body was read")
+        yield b""
+
+
+async def test_a_body_that_another_transport_declares_too_large_is_not_read() -> None:
+    """Such as httpx's own, which requests through a proxy use."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, headers={"content-length": "7"}, stream=Unread()))
+    async with client(transport=transport, max_body_bytes=6) as http:
+        with pytest.raises(BodyTooLargeError):
+            await http.get("http://mock/")
+
+
 async def test_a_response_without_a_body_may_declare_any_length() -> None:
     async with (
         serving(lambda peer: peer.respond(b"", missing=7)) as server,
