@@ -344,6 +344,10 @@ def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
         plan: The operator.
         memo: The memo.
         partitions: The number of tasks.
+
+    Raises:
+        TypeError: The values of an input cannot be compared.
+        ValueError: A key or a renamed column is not among the inputs, or two inputs have one name.
     """
     enrichment = plan.enrichment
     inputs = T.StructType([plan.columns.fields[n] for n in dict.fromkeys(enrichment.inputs)])

@@ -103,6 +103,9 @@ class JobRows:
             rows: The rows of the job.
             load: The largest number of calls at once.
             arguments: Others of `trio_asyncio_io.rehearsal.record`.
+
+        Raises:
+            ValueError: No row of the sample needs a call.
         """
         group = self.options.get("group")
         plan, memo = self._plan(), self.options.get("memo")

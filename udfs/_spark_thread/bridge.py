@@ -193,6 +193,9 @@ class TaskOperator:
         """The chunks that are ready, and more until fewer than `bound` rows are unfinished and all of these have room.
 
         After the time of the limit, `max_unfinished` rows may remain unfinished.
+
+        Raises:
+            Exception: As in `enrich`.
         """
         while True:
             try:
