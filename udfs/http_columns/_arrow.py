@@ -40,8 +40,6 @@ _CHARACTERS: Final = 64 * 1024 * 1024
 _URL: Final = re.compile(r"(?<!\S)\S*://\S+")
 _USERINFO: Final = re.compile(r"(?<![^\s/'\"])[^\s/'\"]*@")
 
-_MAX_MESSAGE_LENGTH: Final = 1_000
-
 
 class HttpConversion(Conversion[Any, pa.Array]):
     """Converts columns to requests, and their responses to an array.
@@ -57,7 +55,11 @@ class HttpConversion(Conversion[Any, pa.Array]):
         self._numbers = count()
 
     def read(self, batch: Any) -> list[Row]:
-        """The rows of a batch, which is an array or a tuple of arrays."""
+        """The rows of a batch, which is an array or a tuple of arrays.
+
+        Raises:
+            TypeError: The function has too few or too many columns, or one of another type.
+        """
         columns = batch if isinstance(batch, tuple) else (batch,)
         names, required = PARAMETERS[self._function]
         if not required <= len(columns) <= len(names):
@@ -136,12 +138,5 @@ def _as_struct(row: Row, timeout: float) -> dict[str, Any] | None:
     error = Failure(exception, failure.attempts, failure.seconds).as_struct()
     if isinstance(exception, ElementTimeoutError):
         error["message"] = f"there was no answer within the timeout of {timeout:g} s"
-    error["message"] = _shortened(_USERINFO.sub("", _URL.sub("<URL>", error["message"])))
+    error["message"] = _USERINFO.sub("", _URL.sub("<URL>", error["message"]))
     return {"status": None, "headers": None, "body": None, "error": error}
-
-
-def _shortened(message: str) -> str:
-    """Shorten a message. A server can make it very long."""
-    if len(message) <= _MAX_MESSAGE_LENGTH:
-        return message
-    return f"{message[:_MAX_MESSAGE_LENGTH]}… ({len(message):,} characters)"
