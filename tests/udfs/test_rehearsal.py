@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from tests.support import thorough_except
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import Auto, Budget, Outcome, RateLimit
 from udfs import ClusterBudget, ClusterRate
+from udfs._rehearsal import job
 from udfs._rehearsal.forecast import Job, JobForecast
 from udfs._rehearsal.sample import JobRows, _OfRows
 from udfs._sent.row import Row
@@ -110,6 +112,16 @@ def test_the_default_capacities_divide_the_load_of_the_sample() -> None:
     assert forecast.best["capacity"] == 37
     assert "Up to 4 tasks run at once, 8 in all" in forecast.assumptions[0]
     assert "4,800 of 9,600 rows need a call" in forecast.assumptions[0]
+
+
+def test_the_query_is_built_once_for_any_number_of_capacities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query with a memo lists its directory, and may merge its files."""
+    built: list[Any] = []
+    monkeypatch.setitem(job.OPERATORS, "ordered", lambda *_, **options: built.append(options))
+    df = SimpleNamespace(mapInArrow=None, sparkSession=None, isStreaming=False)
+    job._check(df, None, "answer string", "ordered", [5, 50, 20], timeout=5.0)
+    job._check(df, None, "answer string", "ordered", [], timeout=5.0)
+    assert built == [{"capacity": 50, "timeout": 5.0}, {"capacity": 1, "timeout": 5.0}]
 
 
 def test_a_capacity_is_tested_if_the_sample_has_reached_that_of_all_tasks() -> None:

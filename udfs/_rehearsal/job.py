@@ -142,5 +142,6 @@ def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[
     if options.get("cluster_capacity") is not None:
         raise ValueError("rehearse compares capacity=, that of one task, got cluster_capacity=: omit it")
     checked = {name: value for name, value in options.items() if name != "metrics"}  # an Observation is for one query
-    for capacity in capacities or [1]:
-        OPERATORS[mode](df, function, schema, capacity=capacity, **checked)
+    for capacity in capacities:
+        check_int("capacity", capacity, at_least=1)
+    OPERATORS[mode](df, function, schema, capacity=max(capacities, default=1), **checked)
