@@ -2,7 +2,7 @@ import trio
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from udfs import keyed_wait, ordered_wait, unordered_wait
+from udfs import keyed_wait, unordered_wait
 
 
 async def weather(origin, time_hour):
@@ -51,13 +51,6 @@ def event_time(flights):
     print([row.origin for row in bounded.collect()])
 
 
-def limit_for_all_tasks(flights):
-    limited = ordered_wait(
-        flights, weather, "temp double, wind double", timeout=5.0, cluster_capacity=50
-    )
-    print(limited.count())
-
-
 def main():
     spark = SparkSession.builder.master("local[2]").getOrCreate()
     flights = spark.createDataFrame(
@@ -71,7 +64,6 @@ def main():
     whole_rows(flights)
     in_order_for_each_key(spark)
     event_time(flights)
-    limit_for_all_tasks(flights)
     spark.stop()
 
 
