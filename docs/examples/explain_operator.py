@@ -1,3 +1,5 @@
+from textwrap import fill
+
 import trio
 from trio.testing import MockClock
 
@@ -15,7 +17,9 @@ async def explain(buffer):
     ) as results:
         async for _ in results:
             pass
-    print(results.explain(), end="\n\n")
+    for sentence in str(results.explain()).splitlines():
+        print(fill(sentence))
+    print()
 
 
 async def main():

@@ -21,7 +21,7 @@ def enrich(spark, flights, incoming):
         .start()
     )
     query.awaitTermination()
-    print(spark.table("enriched").count())
+    print([tuple(row) for row in spark.table("enriched").orderBy("origin").collect()])
 
 
 class SometimesSlow:
