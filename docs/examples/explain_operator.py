@@ -1,5 +1,3 @@
-from textwrap import fill
-
 import trio
 from trio.testing import MockClock
 
@@ -17,9 +15,7 @@ async def explain(buffer):
     ) as results:
         async for _ in results:
             pass
-    for sentence in str(results.explain()).splitlines():
-        print(fill(sentence))
-    print()
+    print(results.explain(), end="\n\n")
 
 
 async def main():
