@@ -210,8 +210,7 @@ class Worker:
         "_entry",
         "_failures",
         "_from_cache",
-        "_may_be_early",
-        "_must_pause",
+        "_has_reported",
         "_paused_until",
         "_pool",
         "_refusal",
@@ -224,9 +223,8 @@ class Worker:
         self._failures: list[_Failure] = []  # its records without a result
         self._refusal: Exception | None = None  # why a gate has refused it
         self._context: Any = None  # that of its earlier attempts, if they have changed a variable
-        self._may_be_early = False  # an end was reported: others of this instant must report before `assign` is called
-        self._must_pause = False  # so `_wait` runs a checkpoint first
-        self._paused_until = -inf  # until then, another such checkpoint would cost too much
+        self._has_reported = False  # an end, since it has asked the scheduler: see `_next`
+        self._paused_until = -inf  # until then, another pause for reports would cost too much
         self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
 
     @enable_ki_protection
@@ -261,31 +259,29 @@ class Worker:
         now: float | None = current_time()
         due, jobs_left = inf, 0
         while now is not None:
-            while now is not None:
-                if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
-                    task.custom_sleep_data = _NOT_SUSPENDED
-                    due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
-                # A copy never loses a variable, so an empty context is unchanged
-                if task.context and is_changed_in(task.context):
-                    block.restore(task)
-                    jobs_left = 0
-                if now >= due or not jobs_left:
-                    self._count_block(due)
-                    await trio.lowlevel.checkpoint()
-                    now = current_time()
-                elif (entry := self._start(now)) is None:
-                    now = await self._wait()
-                else:
-                    jobs_left -= 1
-                    try:
-                        now = self._end(await call(entry))  # one expression, so no interrupt can lose the result
-                    except Exception as error:
-                        if self._entry is None:  # not raised by user code
-                            raise
-                        now = self._end(None, Reading(error))
-            if task.custom_sleep_data is _NOT_SUSPENDED:
+            if task.custom_sleep_data is not _NOT_SUSPENDED:  # Trio clears it whenever the task has been suspended
+                task.custom_sleep_data = _NOT_SUSPENDED
+                due, jobs_left = now + SECONDS_PER_PASS, JOBS_PER_PASS
+            # A copy never loses a variable, so an empty context is unchanged
+            if task.context and is_changed_in(task.context):
+                block.restore(task)
+                jobs_left = 0
+            if now >= due or not jobs_left:
                 self._count_block(due)
-            now = await self._pause()
+                await trio.lowlevel.checkpoint()
+                now = current_time()
+            elif (entry := self._start(now)) is None:
+                now = await self._wait()
+            else:
+                jobs_left -= 1
+                try:
+                    now = self._end(await call(entry))  # one expression, so no interrupt can lose the result
+                except Exception as error:
+                    if self._entry is None:  # not raised by user code
+                        raise
+                    now = self._end(None, Reading(error))
+        if task.custom_sleep_data is _NOT_SUSPENDED:
+            self._count_block(due)
 
     def _count_block(self, due: float) -> None:
         """Account for calls that have let no other task run, if they took longer than until this instant."""
@@ -302,6 +298,7 @@ class Worker:
         if pool.scheduler.is_plain:
             ledger = pool.ledger
             if not ledger.jobs:
+                self._has_reported = False
                 ledger.note_free_slots(now, idles=True)
                 return None
             self._entry = entry = ledger.start(now)
@@ -319,15 +316,16 @@ class Worker:
         return entry
 
     def _next(self, now: float) -> Entry | None:
-        """Take an attempt that has its slot. If there is none, give out all free slots first."""
+        """Take an attempt that has its slot. If there is none, give out all free slots first.
+
+        A worker that has reported an end pauses before that, because the other calls that end now must report, too.
+        """
         pool, scheduler = self._pool, self._pool.scheduler
         starts = scheduler.starts
         if not starts:
-            if self._may_be_early:
-                self._may_be_early = False
-                self._must_pause = now >= self._paused_until and scheduler.must_wait_for_reports
-                if self._must_pause:
-                    return None
+            if self._has_reported and now >= self._paused_until and scheduler.must_wait_for_reports:
+                return None
+            self._has_reported = False
             scheduler.assign(now)
             if scheduler.has_waiting:
                 pool.timer.wake_by(scheduler.wake_at())
@@ -336,11 +334,12 @@ class Worker:
             if not starts:
                 return None
         if not pool.ledger.may_start:
+            self._has_reported = False
             return None
         entry, waiting, self._refusal = scheduler.take(now)
         self._entry = entry
-        if self._may_be_early:  # the end of its call may allow a start that nobody has seen yet
-            self._may_be_early = False
+        if self._has_reported:  # the end of its call may allow a start that nobody has seen yet
+            self._has_reported = False
             pool.dispatch()
         return entry if waiting is None else self._continue(entry, waiting)
 
@@ -359,19 +358,22 @@ class Worker:
 
     @enable_ki_protection
     async def _wait(self) -> float | None:
-        """`_start` has started nothing: run a checkpoint, end a call that a gate has refused, or wait for an attempt.
+        """`_start` has started nothing: end a call that a gate has refused, pause for reports, or wait for an attempt.
 
         Returns:
-            The time. None: as for `_end` and `_pause`.
+            The time. None: the record has no result, or there are no more attempts.
         """
-        if self._must_pause:
-            return await self._pause()
         if self._entry is not None:
             if self._context is not None:
                 await self._enter_context()
             refusal, self._refusal = self._refusal, None
             return self._end(None, _End.REFUSED, refusal)
-        await self._pool.wait_for_attempt()
+        if self._has_reported:
+            self._has_reported = False
+            await trio.lowlevel.checkpoint()
+            self._paused_until = self._pool.current_time() + SECONDS_PER_PASS
+        else:
+            await self._pool.wait_for_attempt()
         return None if self._pool.has_ended else self._pool.current_time()
 
     def _call_again(self, entry: Entry) -> Awaitable[Any]:
@@ -443,7 +445,7 @@ class Worker:
             case _:
                 outcome = end
         since = call.since if end is None else self._pool.ledger.began(call)
-        self._pool.is_reporting = self._may_be_early = True
+        self._pool.is_reporting = self._has_reported = True
         try:
             return gates.end(call, since, outcome, now)
         finally:
@@ -585,7 +587,7 @@ class Worker:
         if self._pool.scheduler.retry(entry, seconds, now, error, context=changed, half=half, at_most=at_most):
             self._pool.retries.account.withdraw()
             self._pool.timer.wake_by(now + min(seconds, at_most))
-            self._may_be_early = True  # other calls that fail now may hold back new records
+            self._has_reported = True  # other calls that fail now may hold back new records
         else:
             self._give_up(entry, cause=error)
 
@@ -608,24 +610,6 @@ class Worker:
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """One copy of the error for each record, because each gets its own notes."""
         return [error, *(copied(error) for _ in call.records[1:])]
-
-    @enable_ki_protection
-    async def _pause(self) -> float | None:
-        """Let other calls that end now report before this worker asks again.
-
-        Returns:
-            The time. None: the record has no result, or there are no more attempts.
-        """
-        if self._entry is not None or self._scope.cancel_called or self._pool.has_ended:
-            return None
-        self._must_pause = False
-        task = trio.lowlevel.current_task()
-        if self._pool.context.is_changed_in(task.context):
-            self._pool.context.restore(task)
-        await trio.lowlevel.checkpoint()
-        now = self._pool.current_time()
-        self._paused_until = now + SECONDS_PER_PASS
-        return now
 
     # Records without a result
 
