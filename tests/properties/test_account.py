@@ -163,7 +163,7 @@ class Truth(trio.abc.Instrument):
         """Why nothing starts in a free slot."""
         operator, ledger = self.operator, self.operator._ledger
         scheduler = operator._parts._scheduler
-        lines = [waiting.held_by for waiting in scheduler.waiting.values() if waiting.held_by is not None]
+        lines = [waiting.waits_in for waiting in scheduler.waiting.values() if waiting.waits_in is not None]
         new = self._new()
         gated = {id(each) for waiting in scheduler.waiting.values() for each in waiting.entry.records}
         startable = [entry for entry in new if id(entry) not in gated and ledger.order.may_start(entry)]

@@ -28,7 +28,6 @@ __all__ = [
     "SharedGate",
     "WaitingCall",
     "Weights",
-    "check_settled",
     "rank_of",
 ]
 
@@ -189,8 +188,8 @@ class GateLine:
                     _check_delay(delay, each)
                 if delay > max(longest, SAME_INSTANT):
                     longest, holder = delay, each.gate
-        if holder is not None:
-            self.hold(holder.label, now)
+        if holder is not None and holder.label != self._holder.gate:
+            self._holder = Holder(holder.label, now, self._holder.seconds(now))
         self.held_until = now + longest if longest else -inf
         return longest
 
@@ -199,15 +198,15 @@ class GateLine:
 
         `waiting`: the call, if it waits in one of them already. Raises the same errors as `delay`.
         """
-        if self.holds(weights, now, waiting):
+        if self.must_wait(weights, now, waiting):
             return self
-        return self.common if self.common is not None and self.common.holds(weights, now, waiting) else None
+        return self.common if self.common is not None and self.common.must_wait(weights, now, waiting) else None
 
     def is_next(self, waiting: WaitingCall | None) -> bool:
         """Whether no other call waits in this line before this one, or before one that does not wait yet."""
         return not self.heap or self.heap[0][1] is waiting
 
-    def holds(self, weights: Weights, now: float, waiting: WaitingCall | None = None) -> bool:
+    def must_wait(self, weights: Weights, now: float, waiting: WaitingCall | None = None) -> bool:
         """Whether a call has to wait in this line. The arguments, and the errors, are those of `line_for`."""
         if self.heap and not self.is_next(waiting):
             return True
@@ -218,21 +217,16 @@ class GateLine:
 
     # Waits
 
-    def hold(self, gate: str, now: float) -> None:
-        """From now on, the gate with this label holds back the line."""
-        if gate != self._holder.gate:
-            self._holder = Holder(gate, now, self._holder.seconds(now))
-
     def join(self, waiting: WaitingCall, now: float) -> None:
         """A call starts to wait."""
-        self.hold_back(waiting, now)
+        self.begin_wait(waiting, now)
         heappush(self.heap, (waiting.rank, waiting))
         if self.heap[0][1] is waiting:
             self.held_until = -inf
 
-    def hold_back(self, waiting: WaitingCall, now: float) -> None:
-        """The gates hold back a call from now on."""
-        waiting.held_by, waiting.since, waiting.holder = self, now, self._holder
+    def begin_wait(self, waiting: WaitingCall, now: float) -> None:
+        """A call waits for the gates of this line from now on."""
+        waiting.waits_in, waiting.since, waiting.holder = self, now, self._holder
 
     def leave(self, waiting: WaitingCall) -> None:
         """A call leaves the line."""
@@ -290,7 +284,7 @@ class WaitingCall:
         rank: Orders the attempts that may start. The lowest one starts first.
         line: The gates of its next attempt. None: not yet known.
         weights: What the call weighs in them.
-        held_by: The line whose gates hold it back now, or None.
+        waits_in: The line for whose gates it waits now, or None.
         is_in_line_of_key: Whether it is in the line of its key. It stays there until its attempt has started.
         holder: That of the line when it joined.
     """
@@ -303,7 +297,7 @@ class WaitingCall:
     rank: Rank = field(init=False)
     line: GateLine | None = None
     weights: Weights = ()
-    held_by: GateLine | None = None
+    waits_in: GateLine | None = None
     is_in_line_of_key: bool = False
     holder: Holder | None = None
 
@@ -334,30 +328,9 @@ class CallEndedError(RuntimeError):
     """
 
 
-def check_settled(actual: float, least: float, *, has_ended: bool) -> None:
-    """Check that a call may settle this weight, which has settled `least` before, or infinity.
-
-    Raises:
-        CallEndedError: The call has ended.
-        ValueError: It has settled less. The difference may be spent already, so a settled weight only falls.
-    """
-    if has_ended:
-        raise CallEndedError(
-            f"settle({actual:g}) changes nothing: its call has ended, or has lost to another call of hedged. Call "
-            "settle in the function that makes the request, before it returns"
-        )
-    if actual > least:
-        raise ValueError(
-            f"settle: actual must be at most {least:g}, which the call has settled before, got {actual:g}: call "
-            "settle once, when the actual weight is known"
-        )
-
-
 @dataclass(slots=True)
 class Admission:
-    """A call in its gates, from its start to its end.
-
-    The end is final: afterwards `end` has no effect, and `settle` is an error.
+    """A call in its gates, from its start to its only end. Afterwards `settle` is an error.
 
     Args:
         line: The gates that it has passed.
@@ -406,7 +379,7 @@ class Admission:
         return self
 
     def end(self, outcomes: Iterable[Outcome], now: float) -> None:
-        """Report the end of the call, with an outcome for each gate. Only the first end counts.
+        """Report the end of the call, with an outcome for each gate.
 
         Every gate gets the report, even if another one raises. Those that were idle when the call started get only
         the report of an error.
@@ -414,8 +387,6 @@ class Admission:
         Raises:
             Exception: The first exception of a gate.
         """
-        if self.has_ended:
-            return
         self.has_ended = True
         self.line.running -= self.has_started
         problem: Exception | None = None
@@ -434,10 +405,24 @@ class Admission:
             raise problem
 
     def check_settle(self, actual: float, name: str | None) -> None:
-        """See `check_settled`."""
+        """Check that `settle` may set this weight.
+
+        Raises:
+            CallEndedError: The call has ended.
+            ValueError: It has settled less. The difference may be spent already, so a settled weight only falls.
+        """
+        if self.has_ended:
+            raise CallEndedError(
+                f"settle({actual:g}) changes nothing: its call has ended, or has lost to another call of hedged. Call "
+                "settle in the function that makes the request, before it returns"
+            )
         settled = self.settled or {}
         least = min((settled.get(position, inf) for position in self._weighted(name)), default=inf)
-        check_settled(actual, least, has_ended=self.has_ended)
+        if actual > least:
+            raise ValueError(
+                f"settle: actual must be at most {least:g}, which the call has settled before, got {actual:g}: call "
+                "settle once, when the actual weight is known"
+            )
 
     def settle(self, actual: float, name: str | None) -> None:
         """Correct the weight in each gate that has one, or in those of this name. Call `check_settle` before."""

@@ -372,10 +372,10 @@ class Scheduler:
             else:
                 waiting.run(self._ledger.release, call, now)
         for waiting in self.waiting.values():
-            if waiting.held_by is self._line:
+            if waiting.waits_in is self._line:
                 self._leave_line(waiting, now)
             if waiting.entry.attempts:
-                if waiting.held_by is None and waiting.since < now:
+                if waiting.waits_in is None and waiting.since < now:
                     self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
                 waiting.run(self._ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
@@ -452,7 +452,7 @@ class Scheduler:
             return
         line, weights = (None, ()) if waiting is None else (waiting.line, waiting.weights)
         refusal: RefusedError | None = None
-        held_by: GateLine | None = None
+        waits_in: GateLine | None = None
         try:
             if line is None:
                 line = gates.line_of(entry.value) if gates.has_keys else self._line
@@ -460,8 +460,8 @@ class Scheduler:
                 weights = line.weights_of_records(entry.records) if line.is_weighted else line.unweighted
             if waiting is not None:
                 waiting.line, waiting.weights = line, weights
-            held_by = line.line_for(weights, now, waiting)
-            if held_by is None:
+            waits_in = line.line_for(weights, now, waiting)
+            if waits_in is None:
                 self._start(entry, waiting, now, Admission(line, now, weights).start())
                 return
         except RefusedError as error:
@@ -471,10 +471,10 @@ class Scheduler:
             return
         if waiting is None:
             waiting = WaitingCall(entry, entry.since, line=line, weights=weights)
-        if held_by is None:
+        if waits_in is None:
             self._start(entry, waiting, now, refusal=refusal)
         else:
-            self._wait_for_gate(waiting, held_by, now)
+            self._wait_for_gate(waiting, waits_in, now)
 
     def _admit_first(self, now: float) -> bool:
         """Give its slot to the first call in the line of all calls. False: the gates hold it back."""
@@ -488,7 +488,7 @@ class Scheduler:
         try:
             if line.delay(weights, now):
                 return False
-            if own is line or not own.holds(weights, now, waiting):
+            if own is line or not own.must_wait(weights, now, waiting):
                 admission = Admission(own, now, weights).start()
         except RefusedError as error:
             refusal = error
@@ -516,7 +516,7 @@ class Scheduler:
             waiting.run(ledger.wait_for_gate, entry, now)
             return
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
-            line.hold_back(waiting, now)
+            line.begin_wait(waiting, now)
         else:
             waiting.is_in_line_of_key = True
             self._at_gates += 1
@@ -532,12 +532,12 @@ class Scheduler:
         self._at_gates -= 1
         line.leave(waiting)
         self._ledger.end_gate_wait(waiting.entry, waiting.since, now, line.waits_of(waiting, now))
-        waiting.held_by, waiting.since = None, now
+        waiting.waits_in, waiting.since = None, now
 
     def _check_key(self, line: GateLine, now: float) -> None:
         """If the gates of a key may admit the first call in its line, the call waits for a slot from now on."""
         self._held.discard(line)
-        if not line.heap or line.heap[0][1].held_by is not line:
+        if not line.heap or line.heap[0][1].waits_in is not line:
             return
         waiting = line.heap[0][1]
         try:
@@ -549,7 +549,7 @@ class Scheduler:
         if not delay:
             waits = line.waits_of(waiting, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, waits)
-            waiting.held_by, waiting.since = None, now
+            waiting.waits_in, waiting.since = None, now
             self._wait_for_slot(waiting)
         elif delay < inf:
             heappush(self._keys_due, (line.held_until, next(self._numbers), line))

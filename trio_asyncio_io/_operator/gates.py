@@ -8,7 +8,7 @@ it, or the gate itself. Each of them is a `SharedGate`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from functools import partial
 from itertools import repeat
 from math import inf
@@ -331,19 +331,14 @@ class Gates:
 
     @enable_ki_protection
     def _end(self, admission: Admission, end: Outcome | Reading, now: float) -> Exception | None:
-        """Report the end of a call. Its lines are asked again when this operator assigns next.
+        """Report the end of a call, unless `lose` has. Its lines are asked again when this operator assigns next.
 
         Returns:
             The first exception of a `classify`, or None.
         """
         if admission.has_ended:
             return None
-        outcomes: Iterable[Outcome] = ()
-        problem = None
-        if isinstance(end, Outcome):
-            outcomes = repeat(end)
-        else:
-            outcomes, problem = self._outcomes_of(end, admission.line)
+        outcomes, problem = (repeat(end), None) if isinstance(end, Outcome) else self._outcomes_of(end, admission.line)
         try:
             admission.end(outcomes, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything

@@ -125,17 +125,17 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         try:
             while True:
                 now = trio.current_time()
-                held_by = line.line_for(waiting.weights, now, waiting)
-                if held_by is line and line.common in joined:  # other keys need not wait for this one
+                waits_in = line.line_for(waiting.weights, now, waiting)
+                if waits_in is line and line.common in joined:  # other keys need not wait for this one
                     _leave(joined.pop(), waiting)
-                if held_by is None:
+                if waits_in is None:
                     return Admission(line, now, waiting.weights).start()
-                until = held_by.held_until if held_by.is_next(waiting) else inf
-                if held_by not in joined:
-                    if held_by is not line:  # its order is that in which calls have passed the gates of their keys
+                until = waits_in.held_until if waits_in.is_next(waiting) else inf
+                if waits_in not in joined:
+                    if waits_in is not line:  # its order is that in which calls have passed the gates of their keys
                         waiting.rank = (False, 0, next(self._numbers))
-                    held_by.join(waiting, now)
-                    joined.append(held_by)
+                    waits_in.join(waiting, now)
+                    joined.append(waits_in)
                 with trio.move_on_at(until):
                     await waiting.context.park()
         finally:
