@@ -46,7 +46,7 @@ class Stopwatch:
 
 
 class Calls:
-    """The time for which calls have run, summed over all calls."""
+    """The time for which calls have run, summed over them."""
 
     __slots__ = ("_running", "_seconds", "_since")
 
@@ -99,6 +99,7 @@ class Flow:
             reason: see `Totals`.
         lacks_records: Whether one of the last three is the present reason, so the start of a call may end it.
         gate_wait: The waits of each record for gates.
+        calls: The calls that are made for groups.
         consumer_seconds: The time in which outputs waited for the consumer, in seconds, as are the next sums.
         blocked_seconds: The time in which calls let no other task run.
         input_end: The instant at which the input has ended; inf: it has not.
@@ -128,6 +129,7 @@ class Flow:
         self._reason: Stopwatch | None = None  # the one that is on
         self.lacks_records = False
         self.gate_wait = Durations()
+        self.calls = Calls()
         self.consumer_seconds = 0.0
         self.blocked_seconds = 0.0
         self.input_end = inf
@@ -146,7 +148,6 @@ class Flow:
         self._supply_end: Totals | None = None
         self._supply_until = -inf
         self._over_since = inf
-        self._calls = Calls()  # those for groups
 
     def begin(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
@@ -221,11 +222,6 @@ class Flow:
         if len(self.gate_wait.unfolded) >= FOLD:
             self.gate_wait.fold()
 
-    def end_wait_for_gate_of_key(self, seconds: float) -> None:
-        """A record has waited for a gate of its key."""
-        self.at_keys -= 1
-        self.end_gate_wait(seconds)
-
     def back_off(self, record: Record, seconds: float, now: float) -> None:
         """An attempt has ended, and another one follows after these seconds."""
         rested, _ = self.spent.get(record.sequence, (0.0, 0.0))
@@ -238,14 +234,6 @@ class Flow:
         self.rested_seconds += rested
         self.repeated_seconds += attempts
         return rested
-
-    def start_call(self, now: float) -> None:
-        """A call for a group starts."""
-        self._calls.change(1, now)
-
-    def end_call(self, now: float) -> None:
-        """A call for a group has ended."""
-        self._calls.change(-1, now)
 
     def block(self, seconds: float, now: float) -> None:
         """Calls have blocked the loop for this long. That is why slots were free, so no other reason counts."""
@@ -307,7 +295,7 @@ class Flow:
         """
         busy = self._counters.latency_seconds - self.rested_seconds + self.handlers_seconds + running
         if self.group:
-            busy = self._calls.seconds(now)
+            busy = self.calls.seconds(now)
         return Totals(
             operators=1,
             ordered=int(self.is_ordered),

@@ -105,14 +105,6 @@ class Pool:
         """Whether its first group does not wait for more records."""
         return self.is_due or len(self.records) >= self.size
 
-    def open(self, since: float) -> None:
-        """The first record has waited since then."""
-        self.opened, self.is_due = since, False
-
-    def advance(self, now: float) -> None:
-        """Note whether the first record has waited long enough."""
-        self.is_due |= self.opened + self.wait <= now
-
     def is_behind(self, line: GateLine) -> bool:
         """Whether a group waits in the line that starts before one of this pool."""
         return bool(line.heap) and line.heap[0][0] < self.rank
@@ -162,7 +154,7 @@ class Grouping:
             self._push(pool, self._complete)
 
     def _open(self, pool: Pool, since: float) -> None:
-        pool.open(since)
+        pool.opened, pool.is_due = since, False
         heappush(self._due, (since + pool.wait, next(self._numbers), pool))
 
     def _push(self, pool: Pool, *heaps: list[tuple[Rank, int, Pool]]) -> None:
@@ -228,7 +220,7 @@ class Grouping:
         waits = [(since if entry.attempts else entry.since, max(0.0, complete - since)) for _, since, entry in taken]
         if pool.records:
             self._open(pool, pool.records[0][1])
-            pool.advance(now)
+            pool.is_due = pool.opened + pool.wait <= now
             self._push(pool, self._all, *((self._complete,) if pool.is_complete else ()))
         else:
             del self._pools[pool.key]

@@ -58,8 +58,7 @@ HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
     "wait_for_gate_of_key": (("held_back", _nothing),),
     "wait_for_slot": (("waits_for_slot", _nothing),),
     "start": (("started", _nothing),),
-    "start_reserved": (("started", _nothing),),
-    "start_after_wait": (("started", _nothing),),
+    "start_call": (("started", _nothing),),
     "fail_attempt": (("attempt_failed", _error),),
     "back_off": (("backing_off", _backoff),),
     "retry": (("retried", _next_attempt),),
@@ -102,8 +101,8 @@ class Observation:
         """Call the hooks after each step of this ledger from now on. Steps without a needed hook stay as they are."""
         steps, needed, complete = vars(ledger), self._needed(), ledger.complete
         if self._contexts is not None:
-            steps["start_after_wait"] = self._then(
-                ledger.start_after_wait,
+            steps["start_call"] = self._then(
+                ledger.start_call,
                 lambda group, *_: ("grouped", tuple(record.sequence for record in group.records)),
             )
         for name, hooks in HOOKS.items():

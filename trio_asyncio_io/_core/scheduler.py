@@ -197,13 +197,13 @@ class Scheduler:
         Each start is accounted for and reported to the gates. A worker takes it from `starts`. A call that a gate
         refuses has its slot, and fails in it.
         """
-        ledger, counters, line = self._ledger, self._counters, self._line
-        jobs, capacity = ledger.jobs, self._capacity
-        if not counters.running:
+        ledger, line = self._ledger, self._line
+        jobs = ledger.jobs
+        if not self._counters.running:
             self._recheck_held()
         if self.waiting or self.grouping.size:
             self.advance(now)
-        while counters.running < capacity and ledger.may_start:
+        while self._has_slot:
             has_place = self._has_place
             waiting = self._first_ready(now, has_place) if self._for_slot or self.grouping.size else None
             if waiting is not None:
@@ -221,9 +221,10 @@ class Scheduler:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
         entry, waiting, _ = start = self.starts.popleft()
         if waiting is None:
-            self._ledger.start_reserved(entry, now)
+            self._ledger.end_slot_wait(entry, entry.since, now)
+            self._ledger.start_call(entry, now)
         else:
-            waiting.run(self._ledger.start_after_wait, entry, now)
+            waiting.run(self._ledger.start_call, entry, now)
         if not self.starts and not self.waiting:
             self.refresh()
         return start
@@ -248,7 +249,8 @@ class Scheduler:
             line.held_until = -inf
         if self.grouping.size:
             while self._ledger.jobs:
-                self._wait_for_group(*self._ledger.take_for_group())
+                entry = self._ledger.take_for_group()
+                self._wait_for_group(entry, entry.since)
             self.grouping.advance(now)
 
     def wake_at(self) -> float:
@@ -267,17 +269,21 @@ class Scheduler:
 
     def may_assign(self) -> bool:
         """Whether `assign` may start an attempt: true if there is one."""
-        ledger, line = self._ledger, self._line
-        if self._counters.running >= self._capacity or not ledger.may_start:
+        if not self._has_slot:
             return False
-        only_retries, has_place = self._flow.must_retry_first, self._has_place
-        if self._changed or (self._for_slot and (has_place or self._for_slot[0][1].entry.attempts)):
+        line, has_place = self._line, self._has_place
+        if self._changed or self._has_ready(has_place):
             return True
-        if line.heap and line.held_until == -inf and (not only_retries or line.heap[0][1].entry.attempts):
+        if line.heap and line.held_until == -inf and self._may_be_next(line.heap[0][1]):
             return True
         if self.grouping.size:
-            return self._complete_pool() is not None or (not only_retries and self._makes_group())
-        return bool(ledger.jobs) and has_place
+            return self._complete_pool() is not None or (not self._flow.must_retry_first and self._makes_group())
+        return bool(self._ledger.jobs) and has_place
+
+    @property
+    def _has_slot(self) -> bool:
+        """Whether another call may start at all."""
+        return self._counters.running < self._capacity and self._ledger.may_start
 
     @property
     def _has_place(self) -> bool:
@@ -395,12 +401,21 @@ class Scheduler:
         """Remove and return the call that goes to the gates next, if it is not that of the next job."""
         jobs, ready = self._ledger.jobs, self._for_slot
         pool = self._complete_pool() if self.grouping.size else None
-        if ready and (has_place or ready[0][1].entry.attempts):
+        if self._has_ready(has_place):
             rank, waiting = ready[0]
             if (not jobs or rank < rank_of(jobs[0])) and (pool is None or rank < pool.rank):
                 heappop(ready)
                 return waiting
         return None if pool is None else self._form(pool, now)
+
+    def _has_ready(self, has_place: bool) -> bool:  # noqa: FBT001
+        """Whether the first of the calls that wait for a slot may go to the gates."""
+        ready = self._for_slot
+        return len(ready) > 0 and (has_place or ready[0][1].entry.attempts > 0)
+
+    def _may_be_next(self, waiting: WaitingCall) -> bool:
+        """Whether no retry must start before this call."""
+        return waiting.entry.attempts > 0 or not self._flow.must_retry_first
 
     def _wait_for_slot(self, waiting: WaitingCall) -> None:
         entry = waiting.entry
@@ -480,7 +495,7 @@ class Scheduler:
         """Give its slot to the first call in the line of all calls. False: the gates hold it back."""
         line = self._line
         waiting = line.heap[0][1]
-        if line.held_until > now or (self._flow.must_retry_first and not waiting.entry.attempts):
+        if line.held_until > now or not self._may_be_next(waiting):
             return False
         own, weights = waiting.line, waiting.weights
         assert own is not None
