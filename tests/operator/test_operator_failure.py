@@ -329,6 +329,7 @@ async def test_different_exits_are_raised_as_a_group(raised_by: Any, async_wait:
     waiting: list[int] = []
     group = await raised_by(async_wait(range(2), function, timeout=5.0))
     assert isinstance(group, BaseExceptionGroup)
+    assert group.message == "several exceptions leave the operator's block"
     assert sorted(each.code for each in group.exceptions) == [0, 1]
 
 

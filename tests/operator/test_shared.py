@@ -387,6 +387,20 @@ async def test_what_closing_raises_leaves_the_last_block(autojump_clock: MockClo
     assert any("a shared resource raised too: OSError('not flushed')" in note for note in caught.value.__notes__)
 
 
+async def test_what_several_resources_raise_in_closing_leaves_the_block_as_a_group(autojump_clock: MockClock) -> None:
+    @asynccontextmanager
+    async def broken() -> AsyncIterator[int]:
+        yield 1
+        raise OSError("not flushed")
+
+    async def use(value: float) -> float:
+        async with shared("one", broken), shared("two", broken):
+            return value
+
+    with pytest.raises(ExceptionGroup, match=r"^several shared resources failed to close$"):
+        await operate(use, 1.0)
+
+
 @pytest.mark.parametrize("exit_", [KeyboardInterrupt, SystemExit])
 async def test_an_exit_in_close_of_the_function_still_closes_what_its_calls_use(exit_: type[BaseException]) -> None:
     service = Service()

@@ -136,15 +136,15 @@ def flatten(error: BaseException | None) -> tuple[BaseException | None, ...]:
     return error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
 
 
-def combine(errors: Iterable[BaseException | None]) -> BaseException | None:
-    """The exception, or a group of them if they are several. An exit that several tasks raised counts once."""
+def combine(message: str, errors: Iterable[BaseException | None]) -> BaseException | None:
+    """The exception, or a group of them with this message. An exit that several tasks raised counts once."""
     different: dict[Any, BaseException] = {}
     for error in errors:
         if error is not None:
             is_exit = isinstance(error, SystemExit | KeyboardInterrupt)
             different.setdefault((type(error), repr(error.args)) if is_exit else id(error), error)
     if len(different) > 1:
-        return BaseExceptionGroup("the operator and its block both failed", list(different.values()))
+        return BaseExceptionGroup(message, list(different.values()))
     return next(iter(different.values()), None)
 
 

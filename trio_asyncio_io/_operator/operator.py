@@ -516,7 +516,8 @@ class Lifetime:
         else:
             cancelled = None
         _, from_body = split(from_body, is_caused_by(self._failure))
-        raised = combine((self._failure, from_body, *flatten(from_nursery)))
+        errors = self._failure, from_body, *flatten(from_nursery)
+        raised = combine("several exceptions leave the operator's block", errors)
         return cancelled if raised is None else raised  # not `or`: an exception with a `__len__` may be false
 
     async def _close_function(self) -> None:

@@ -294,7 +294,7 @@ class Scope:
             except BaseException as error:  # noqa: BLE001 - it is raised when the others are left, too
                 errors.append(error)
         if errors:
-            reraise(combine(errors) or errors[0])
+            reraise(combine("several shared resources failed to close", errors) or errors[0])
 
 
 _SCOPES: WeakKeyDictionary[trio.Nursery, Scope] = WeakKeyDictionary()
