@@ -22,7 +22,7 @@ from ._core.elements import StreamRecord, Watermark, assign_watermarks
 from ._core.observer import Observer
 from ._core.options import Options
 from ._core.reading import retry_after, transient
-from ._core.retry import DelayList, ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy
+from ._core.retry import ExponentialBackoff, FixedDelay, RetryBudget, RetryStrategy
 from ._core.snapshot import Snapshot, SnapshotElement, SnapshotError
 from ._operator.errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError
 from ._operator.function import AsyncFunction
@@ -40,7 +40,6 @@ __all__ = [
     "AsyncWaitOperator",
     "AttemptTimeoutError",
     "DeadLetter",
-    "DelayList",
     "ElementTimeoutError",
     "ExponentialBackoff",
     "FixedDelay",

@@ -28,7 +28,6 @@ from ._extras import needs_extra
 if TYPE_CHECKING:
     from trio_asyncio_io import (
         AsyncFunction,
-        DelayList,
         ExponentialBackoff,
         FixedDelay,
         Observer,
@@ -59,7 +58,6 @@ __all__ = [
     "ClusterBudget",
     "ClusterLimitError",
     "ClusterRate",
-    "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
     "HangUpError",

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 SCRIPTS = sorted(Path(__file__).parents[2].glob("docs/examples/*.py"))
-STRATEGIES = {"DelayList", "ExponentialBackoff", "FixedDelay"}
+STRATEGIES = {"ExponentialBackoff", "FixedDelay"}
 
 
 def strategies_in(script: Path) -> list[ast.Call]:

@@ -10,10 +10,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.properties.scenarios import Delays
 from tests.support import outputs
 from trio_asyncio_io import (
     AttemptTimeoutError,
-    DelayList,
     ElementTimeoutError,
     FixedDelay,
     RetryBudget,
@@ -99,10 +99,10 @@ async def test_the_result_of_an_attempt_that_ignores_its_cancellation_counts(
     assert trio.current_time() == 3.0
 
 
-async def test_a_delay_list_sets_the_delays(async_wait: Any, autojump_clock: MockClock) -> None:
+async def test_a_strategy_of_the_user_sets_the_delays(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=ConnectionError)))
     with pytest.raises(ConnectionError):
-        await outputs(async_wait("a", recorder, timeout=60.0, retry=DelayList([1.0, 5.0, 0.0])))
+        await outputs(async_wait("a", recorder, timeout=60.0, retry=Delays(3, (1.0, 5.0, 0.0))))
     assert [call.started for call in recorder.calls] == [0.0, 1.0, 6.0, 6.0]
 
 

@@ -16,8 +16,8 @@ from trio.testing import MockClock
 from tests.observing import StepRecorder
 from trio_asyncio_io import (
     AsyncWaitOperator,
-    DelayList,
     ElementTimeoutError,
+    ExponentialBackoff,
     FixedDelay,
     Histogram,
     keyed_wait,
@@ -81,7 +81,7 @@ async def test_records_that_arrive_while_others_wait_for_their_retry_start_when_
         yield "c"
 
     recorder = Recorder(Scripted({"a": MISS, "b": [MISS, Step(0.0)]}, default=Step(1.0)))
-    retry = DelayList([10.0, 30.0])
+    retry = ExponentialBackoff(2, initial=10.0, maximum=30.0, multiplier=3.0, jitter=0.0)
     async with async_wait(source(), recorder, capacity=2, timeout=inf, retry=retry) as results:
         await trio.sleep(12.0)
     assert calls_of(recorder) == [("a", 0.0), ("b", 0.0), ("a", 11.0), ("b", 11.0), ("c", 11.0)]
@@ -221,7 +221,7 @@ async def test_a_record_without_a_slot_is_cancelled_and_stays_in_the_snapshot(
         async with AsyncWaitOperator(
             script,
             source="xyabc",
-            retry=DelayList([2.0]),
+            retry=FixedDelay(1, 2.0),
             capacity=3,
             timeout=inf,
             observer=observer,

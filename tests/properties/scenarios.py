@@ -14,11 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from trio_asyncio_io import (
-    DelayList,
-    FixedDelay,
-    RetryStrategy,
-)
+from trio_asyncio_io import FixedDelay, RetryStrategy
 
 KEYS = 3
 
@@ -54,6 +50,16 @@ class Scenario:
     pauses: tuple[float, ...]
 
 
+@dataclass(frozen=True, repr=False)
+class Delays(RetryStrategy):
+    """A strategy of the user's own: a list of delays."""
+
+    delays: tuple[float, ...]
+
+    def backoff(self, attempt: int, random: float) -> float:
+        return self.delays[attempt - 1]
+
+
 QUARTERS = st.integers(0, 12).map(lambda number: number / 4)
 FEW_QUARTERS = st.sampled_from([0.0, 0.0, 0.0, 0.25, 1.0])
 ELEMENTS = st.builds(
@@ -66,7 +72,9 @@ ELEMENTS = st.builds(
 
 ATTEMPT_TIMEOUTS = st.sampled_from([math.inf, math.inf, 1 / 64, 1 + 1 / 64])
 RETRIES = st.builds(FixedDelay, st.integers(0, 2), FEW_QUARTERS, attempt_timeout=ATTEMPT_TIMEOUTS) | st.builds(
-    DelayList, st.lists(FEW_QUARTERS, max_size=3), attempt_timeout=ATTEMPT_TIMEOUTS
+    lambda delays, timeout: Delays(len(delays), tuple(delays), attempt_timeout=timeout),
+    st.lists(FEW_QUARTERS, max_size=3),
+    ATTEMPT_TIMEOUTS,
 )
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, fields
 from random import Random
 from typing import Any, TypeAlias
 
@@ -25,7 +25,6 @@ from .reading import Reading, retry_after, transient
 
 __all__ = [
     "BudgetAccount",
-    "DelayList",
     "ExponentialBackoff",
     "FixedDelay",
     "Retries",
@@ -214,38 +213,6 @@ class ExponentialBackoff(RetryStrategy):
         except OverflowError:
             ceiling = self.maximum if self.initial else 0.0
         return ceiling * (1 - self.jitter * random)
-
-
-@share_descriptions(RetryStrategy)
-@dataclass(frozen=True, repr=False)
-class DelayList(RetryStrategy):
-    """A list of delays, one for each retry; `max_retries` is its length.
-
-    Args:
-        The same as for `RetryStrategy`, except `max_retries`, and:
-        delays: Seconds before the first retry, the second one and so on; each finite and not negative.
-
-    Example:
-        >>> strategy = DelayList([0.1, 1.0, 10.0])
-        >>> strategy.max_retries, strategy.backoff(2, random=0.5)
-        (3, 1.0)
-    """
-
-    max_retries: int = field(init=False)
-    delays: Sequence[float]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.delays, str | bytes) or not isinstance(self.delays, Sequence):
-            raise TypeError(f"delays must be a list of seconds, got {self.delays!r}")
-        for position, delay in enumerate(self.delays):
-            check_seconds(f"delays[{position}]", delay, finite=True)
-        object.__setattr__(self, "delays", tuple(self.delays))
-        object.__setattr__(self, "max_retries", len(self.delays))
-        super().__post_init__()
-
-    def backoff(self, attempt: int, random: float) -> float:  # noqa: ARG002 - the delays are fixed
-        """The delay after attempt number `attempt`, in seconds."""
-        return self.delays[attempt - 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tests.service import Service
 from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.adapters import ResultFuture, from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.policies import cached, persistent, single_flight
-from udfs import AsyncFunction, DelayList, FixedDelay, RetryBudget, unordered_wait
+from udfs import AsyncFunction, FixedDelay, RetryBudget, unordered_wait
 
 ROWS = 60
 
@@ -173,7 +173,7 @@ def test_delays_attempt_timeouts_and_a_retry_budget_apply(
         return f"<{question}>"
 
     service.answer = answer
-    retry = DelayList([0.0, 0.0], attempt_timeout=2.0, budget=RetryBudget(ratio=0.0, reserve=7))
+    retry = FixedDelay(2, 0.0, attempt_timeout=2.0, budget=RetryBudget(ratio=0.0, reserve=7))
     rows = answered(numbers, entry_point, ask, retry=retry, on_error="column", capacity=30)
     assert len(rows) == ROWS
     good = {id: answer for id, (answer, error) in rows.items() if error is None}  # noqa: A001 - the name of the column
