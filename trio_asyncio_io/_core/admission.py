@@ -206,7 +206,7 @@ class GateLine:
         """Whether no other call waits in this line before this one, or before one that does not wait yet."""
         return not self.heap or self.heap[0][1] is waiting
 
-    def must_wait(self, weights: Weights, now: float, waiting: WaitingCall | None = None) -> bool:
+    def must_wait(self, weights: Weights, now: float, waiting: WaitingCall | None) -> bool:
         """Whether a call has to wait in this line. The arguments, and the errors, are those of `line_for`."""
         if self.heap and not self.is_next(waiting):
             return True

@@ -66,7 +66,8 @@ class Ledger:
         peak_buffered: The highest number of records in the buffer so far.
         bound, counts_dead_letters: As given.
         may_start: Whether attempts may still start.
-        input_ended: Whether no more elements will be accepted.
+        input_ended: Whether no more elements will be accepted. `flow.input_end` says when, but the emitter reads this
+            for each element.
         counters: The numbers behind `Statistics`.
         flow: Where the time goes.
 

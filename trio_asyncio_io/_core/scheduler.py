@@ -151,7 +151,7 @@ class Scheduler:
         timeout: float,
         *,
         grouping: Grouping | None = None,
-        gates: Gates | None = None,
+        gates: Gates | None,
         on_failure: Callable[[Exception, Entry | None], None],
     ) -> None:
         self._ledger = ledger

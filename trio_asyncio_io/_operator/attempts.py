@@ -7,12 +7,13 @@ A worker makes one attempt at a time, under the element's deadline. If the last 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from math import inf
 from types import CoroutineType, TracebackType
 from typing import Any, Self, TypeAlias, cast
 
 import trio
-from trio.lowlevel import disable_ki_protection, enable_ki_protection
+from trio.lowlevel import enable_ki_protection
 
 from .._core.gate import CURRENT_CALL, RefusedError
 from .._core.ledger import Ledger
@@ -76,7 +77,7 @@ class Invoker:
             call = _settled(call, gates)
         retry = self._options.retry
         if retry is not None and retry.attempt_timeout < inf:
-            call = _timed(_interruptible(call), retry.attempt_timeout, self._options.timeout, self.retries)
+            call = _timed(partial(awaited, call), retry.attempt_timeout, self._options.timeout, self.retries)
         return call
 
     def _deny_retry(self, error: Exception | None) -> None:
@@ -255,16 +256,6 @@ def _settled(once: Call, gates: Gates) -> Call:
             return await once(entry)
         finally:
             CURRENT_CALL.reset(token)
-
-    return call
-
-
-def _interruptible(once: Call) -> Call:
-    """The call below a layer that is protected from interrupts."""
-
-    @disable_ki_protection
-    async def call(entry: Entry) -> Any:
-        return await once(entry)
 
     return call
 

@@ -334,7 +334,7 @@ class Worker:
             if not starts:
                 return None
         if not pool.ledger.may_start:
-            self._has_reported = False
+            self._has_reported = False  # so `_wait` does not pause
             return None
         entry, waiting, self._refusal = scheduler.take(now)
         self._entry = entry
