@@ -221,8 +221,7 @@ class Scheduler:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
         entry, waiting, _ = start = self.starts.popleft()
         if waiting is None:
-            self._ledger.end_slot_wait(entry, entry.since, now)
-            self._ledger.start_call(entry, now)
+            self._ledger.start_first(entry, now)
         else:
             waiting.run(self._ledger.start_call, entry, now)
         if not self.starts and not self.waiting:
