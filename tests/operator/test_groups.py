@@ -179,7 +179,7 @@ async def test_the_wait_of_a_record_for_its_group_begins_when_its_key_is_free(au
 @pytest.mark.parametrize(
     ("result", "kind", "text"),
     [
-        ([1], ValueError, "got 1 results for 2 values"),
+        ([1], ValueError, "got 1 result for 2 values"),
         ([1, 2, 3], ValueError, "got 3 results for 2 values"),
         ("ab", TypeError, "got 'ab' for 2 values"),
         (None, TypeError, "got None for 2 values"),

@@ -269,6 +269,75 @@ async def test_a_wait_for_an_object_of_asyncio_fails_with_the_name_of_its_adapte
     assert any("adapters.from_asyncio(function)" in note for note in caught.value.__notes__)
 
 
+async def numbers() -> Any:
+    yield 1
+
+
+def plain_numbers() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize("source", [numbers, plain_numbers])
+def test_a_generator_function_as_the_source_is_to_be_called(async_wait: Any, source: Any) -> None:
+    name = source.__name__
+    with pytest.raises(TypeError, match=rf"got .*: call the generator function, as in {name}\(\)$"):
+        async_wait(source, Scripted(), timeout=5.0)
+
+
+def test_a_function_in_the_place_of_the_source_is_named(async_wait: Any) -> None:
+    with pytest.raises(TypeError, match=r"got <function waiting .*: the source is the first argument, the func"):
+        async_wait(waiting, [1], timeout=5.0)
+
+
+async def takes_two(first: Any, second: Any) -> None: ...
+
+
+async def takes_none() -> None: ...
+
+
+class WithoutSelf:
+    async def invoke(value: Any) -> None: ...  # type: ignore[misc]  # noqa: N805 - the mistake
+
+
+@pytest.mark.parametrize("options", [{}, {"group": 2}])
+@pytest.mark.parametrize("function", [takes_two, takes_none, WithoutSelf()], ids=stable_id)
+async def test_a_function_of_other_parameters_is_told_what_it_gets(
+    async_wait: Any, function: Any, options: Any
+) -> None:
+    with pytest.raises(TypeError, match="positional argument") as caught:
+        await outputs(async_wait([(1, 2)], function, timeout=5.0, **options))
+    assert "the function gets one argument" in "".join(caught.value.__notes__)
+
+
+async def adds(value: Any) -> Any:
+    return takes_two(value)  # type: ignore[call-arg]
+
+
+async def test_a_type_error_inside_the_function_has_no_such_note(async_wait: Any) -> None:
+    with pytest.raises(TypeError, match="positional argument") as caught:
+        await outputs(async_wait([1], adds, timeout=5.0))
+    assert "the function gets one argument" not in "".join(caught.value.__notes__)
+
+
+class PlainOpen:
+    def open(self) -> None: ...
+
+    async def invoke(self, value: Any) -> None: ...
+
+
+class PlainClose:
+    def close(self) -> None: ...
+
+    async def invoke(self, value: Any) -> None: ...
+
+
+@pytest.mark.parametrize(("function", "name"), [(PlainOpen(), "open"), (PlainClose(), "close")], ids=stable_id)
+async def test_a_plain_open_or_close_is_to_be_declared_async(async_wait: Any, function: Any, name: str) -> None:
+    kind = type(function).__name__
+    with pytest.raises(NotAsyncError, match=rf"^{name}\(\) of {kind} must be async: .*`async def {name}\(self\)`"):
+        await outputs(async_wait([1], function, timeout=5.0))
+
+
 @pytest.mark.parametrize("retry", [None, FixedDelay(1, delay=0.0)])
 @pytest.mark.parametrize("function", [sleeps, yields])
 async def test_an_asyncio_function_fails_with_the_name_of_its_adapter(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from inspect import signature
 from math import inf
 from types import CoroutineType, TracebackType
 from typing import Any, Self, TypeAlias, cast
@@ -20,10 +21,10 @@ from .._core.ledger import Ledger
 from .._core.options import OnTimeout, Options
 from .._core.queue import Entry
 from .._core.retry import Retries
-from .._values.describe import describe
+from .._values.describe import describe, plural
 from .._values.notes import add_note
 from .errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
-from .function import awaitable_from, checked_awaitable, name_of
+from .function import awaitable_from, checked_awaitable, innermost, name_of
 from .gates import Gates
 from .tasks import awaited, interruptible
 
@@ -35,6 +36,7 @@ FROM_ASYNCIO = (
     "the function uses asyncio, and the operator runs on Trio: "
     "give trio_asyncio_io.adapters.from_asyncio(function), or use Trio's own functions"
 )
+ONE_ARGUMENT = "the function gets one argument, the element: declare one parameter, and unpack a tuple inside"
 
 
 class Invoker:
@@ -56,6 +58,7 @@ class Invoker:
         self._options = options
         self._ledger = ledger
         self._name = name_of(function)
+        self._invoke = function.invoke
         # Not `or`: a handler with a `__len__` may be false
         self._on_timeout: OnTimeout | None = (
             _timeout_method(function) if options.on_timeout is None else options.on_timeout
@@ -101,6 +104,8 @@ class Invoker:
         else:
             if needs_asyncio(error):
                 add_note(error, FROM_ASYNCIO)
+            elif isinstance(error, TypeError) and not _takes_one(self._invoke):
+                add_note(error, ONE_ARGUMENT)
             self._ledger.fail(entry, error, trio.current_time())
 
     async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:
@@ -235,16 +240,24 @@ def _grouped(invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger, check_resu
 
 @enable_ki_protection
 def _as_many(results: Any, number: int) -> Sequence[Any]:
+    values = plural(number, "value")
     if not isinstance(results, list | tuple):
-        raise TypeError(
-            f"with group= the function must return a list of results, got {describe(results)} for {number} values"
-        )
+        raise TypeError(f"with group= the function must return a list of results, got {describe(results)} for {values}")
     if len(results) != number:
-        raise ValueError(
-            f"with group= the function must return one result for each value, got {len(results)} results for "
-            f"{number} values"
-        )
+        got = plural(len(results), "result")
+        raise ValueError(f"with group= the function must return one result for each value, got {got} for {values}")
     return results
+
+
+def _takes_one(invoke: Callable[..., Any]) -> bool:
+    """Whether the function can be called with one argument, as far as its signature says."""
+    try:
+        signature(innermost(invoke)).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # it has no signature
+        pass
+    return True
 
 
 def _settled(once: Call, gates: Gates) -> Call:

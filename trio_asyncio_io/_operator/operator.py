@@ -49,11 +49,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from inspect import isasyncgenfunction, isawaitable, isfunction, isgeneratorfunction
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 import trio
-from trio.lowlevel import enable_ki_protection
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._account.statistics import Statistics
 from .._account.verdict import Totals, Verdict
@@ -68,9 +69,9 @@ from .._values.notes import add_note
 from .._values.public import check_keywords, list_keywords
 from .attempts import Invoker
 from .calls import register_operator, remove_operator
-from .errors import combine, flatten, is_cancelled, is_caused_by, reraise, split
+from .errors import NotAsyncError, combine, flatten, is_cancelled, is_caused_by, reraise, split
 from .feeder import Feeder
-from .function import KnowsOutputs, as_function
+from .function import KnowsOutputs, as_function, name_of
 from .gates import Gates
 from .results import Consumers, DeadLetters, Emitter, Results
 from .sharing import Scope
@@ -88,7 +89,7 @@ from .signatures import (
     PutSingle,
     Source,
 )
-from .tasks import Wakeup, awaited, interruptible, read_clocks
+from .tasks import Wakeup, interruptible, read_clocks
 from .worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator"]
@@ -183,7 +184,9 @@ class AsyncWaitOperator(Generic[T, R]):
         **options: Unpack[OptionsArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
-            raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
+            raise TypeError(
+                f"the source must be an iterable or an async iterable, got {describe(source)}{_source_hint(source)}"
+            )
         check_keywords(AsyncWaitOperator, options)
         callee = as_function(function)
         checked = Options.of(timeout, options, mode=mode, key=key, group=group, flatten=flatten, restore=restore)
@@ -530,7 +533,23 @@ class Lifetime:
         method = getattr(self._function, name, None)
         if method is not None:
             with self._scope.entered():
-                await awaited(method)
+                await self._awaited(name, method)
+
+    @disable_ki_protection
+    async def _awaited(self, name: str, method: Callable[[], Any]) -> None:
+        result = method()
+        if not isawaitable(result):
+            raise NotAsyncError(
+                f"{name}() of {type(self._function).__name__} must be async: declare it with `async def {name}(self)`"
+            )
+        await result
+
+
+def _source_hint(source: object) -> str:
+    """What to do with a function in the place of the source."""
+    if isgeneratorfunction(source) or isasyncgenfunction(source):
+        return f": call the generator function, as in {name_of(source)}()"
+    return ": the source is the first argument, the function the second" if isfunction(source) else ""
 
 
 def _with(outcome: BaseException | None, error: Exception, name: str) -> BaseException:
