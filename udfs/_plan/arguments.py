@@ -122,7 +122,8 @@ def check_dataframe(df: object) -> None:
     Raises:
         TypeError: It is something else.
     """
-    if not (hasattr(df, "mapInArrow") and hasattr(df, "sparkSession")):
+    # A column has any attribute, for the fields of a struct
+    if not (callable(getattr(df, "mapInArrow", None)) and hasattr(df, "sparkSession")):
         name = f"{type(df).__module__.partition('.')[0]}.{type(df).__qualname__}".removeprefix("builtins.")
         raise TypeError(f"df must be a Spark DataFrame, got a {name}: make one with spark.createDataFrame(...)")
 

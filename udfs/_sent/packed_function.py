@@ -32,6 +32,11 @@ Open clients, connections, locks and nurseries in the worker. Do not capture the
             await self.client.aclose()
 """
 
+ON_THE_DRIVER = (
+    "DataFrames and sessions of Spark exist only on the driver. Join the DataFrame, or collect its rows on the driver "
+    "and capture those."
+)
+
 # Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`
 _ANNOTATIONS: dict[str, Any] = {}
 if sys.version_info >= (3, 14):
@@ -133,9 +138,11 @@ def dumped(value: object, label: str) -> Pickled:
         return _pickled(value)
     except Exception as error:
         culprits = _culprits(value)
-        names = f" ({', '.join(culprits)})" if culprits else ""
+        names = ", ".join(f"{name}: {type(each).__name__}" for name, each in culprits.items())
+        modules = {type(each).__module__.partition(".")[0] for each in culprits.values()}
         raise TypeError(
-            f"{label} captures something{names} that cannot be sent to the workers: {error}\n{PATTERN}"
+            f"{label} captures something{names and f' ({names})'} that cannot be sent to the workers: {error}\n"
+            f"{ON_THE_DRIVER if modules == {'pyspark'} else PATTERN}"
         ) from error
 
 
@@ -196,16 +203,16 @@ def _pickled(value: object) -> Pickled:
     return file.getvalue(), tuple(pickler.positions)
 
 
-def _culprits(function: Any) -> list[str]:
-    """The captured objects that cannot be pickled, as "name: type"."""
+def _culprits(function: Any) -> dict[str, Any]:
+    """The captured objects that cannot be pickled, by name."""
     captured = dict(getattr(function, "__dict__", {})) | getattr(function, "keywords", {})
     if inspect.isfunction(function):
         try:
             variables = inspect.getclosurevars(function)
         except ValueError:  # a variable has no value yet
-            return []
+            return {}
         captured |= {**variables.nonlocals, **variables.globals}
-    return [f"{name}: {type(value).__name__}" for name, value in captured.items() if not _pickles(value)]
+    return {name: value for name, value in captured.items() if not _pickles(value)}
 
 
 def _pickles(value: Any) -> bool:

@@ -63,20 +63,24 @@ def is_missing(value: Any) -> bool:
     """Whether this is a missing value of pandas or NumPy: NA or NaT. NaN is not: it is a number."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))
-    # By name, because pandas takes long to import
-    return type(value).__name__ in {"NaTType", "NAType"} and type(value).__module__.startswith("pandas.")
+    return _is_of_pandas(value, {"NaTType", "NAType"})
+
+
+def _is_of_pandas(value: Any, names: set[str]) -> bool:
+    """Whether its type is one of these of pandas. By name, because pandas takes long to import."""
+    return type(value).__name__ in names and type(value).__module__.startswith("pandas.")
 
 
 def advice_for(kind: DataType, value: Any) -> str:
     """What to return instead of a value that does not fit this type. The advice contains no part of the value."""
+    if _is_of_pandas(value, {"Series", "DataFrame"}):
+        return f"return one value, not a {type(value).__name__}: the function is called for each row"
     if not isinstance(kind, T.FloatType | T.DoubleType) and isinstance(value, Real) and value != value:  # noqa: PLR0124
         return "return None for a missing value, because NaN is a float"
     if isinstance(kind, T.StringType | T.VarcharType | T.CharType):
         return _text(kind, value)
-    if isinstance(kind, T.NumericType | T.BooleanType):
-        return _number(kind, value)
-    if isinstance(kind, TIMES):
-        return _time(kind, value)
+    if isinstance(kind, (T.NumericType, T.BooleanType, *TIMES)):
+        return _scalar(kind, value)
     return _other(kind, value)
 
 
@@ -90,6 +94,14 @@ def _text(kind: DataType, value: Any) -> str:
     if isinstance(value, Mapping | list | tuple):
         return f"return {what}, such as json.dumps(value)"
     return f"return {what}, such as {'value.decode()' if isinstance(value, bytes) else 'str(value)'}"
+
+
+def _scalar(kind: DataType, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "return one value, such as value['name']"
+    if isinstance(value, list | tuple):
+        return f"return one value, or declare array<{kind.simpleString()}>"
+    return _time(kind, value) if isinstance(kind, TIMES) else _number(kind, value)
 
 
 def _number(kind: DataType, value: Any) -> str:

@@ -27,6 +27,10 @@ from .room import Room
 
 __all__ = ["GroupCalls", "RowCalls", "RowObserver", "as_list"]
 
+# Methods of a pandas.Series, which a pandas UDF gets, that no value of a row has
+OF_SERIES = frozenset({"apply", "astype", "dt", "fillna", "iloc", "isna", "isnull", "map", "notna", "str", "tolist"})
+NO_SERIES = "the function is called for each row, with its values: there is no pandas.Series"
+
 NANOSECONDS = (np.dtype("datetime64[ns]"), np.dtype("timedelta64[ns]"))
 
 
@@ -162,7 +166,13 @@ class RowCalls(Calls):
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
-        return self._ended(row, await self._called((row,), row.inputs))
+        try:
+            result = await self._called((row,), row.inputs)
+        except AttributeError as error:
+            if error.name in OF_SERIES and any(error.obj is each for each in row.inputs):
+                error.add_note(NO_SERIES)
+            raise
+        return self._ended(row, result)
 
 
 class GroupCalls(Calls):

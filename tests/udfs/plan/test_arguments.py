@@ -32,6 +32,19 @@ def test_something_else_than_a_dataframe_is_refused(wait: Any, df: Any, kind: st
         wait(df, look_up, "a int", timeout=1.0, **({"key": "a"} if wait is keyed_wait else {}))
 
 
+class Column:
+    """Has any attribute, as Spark's columns have for the fields of a struct."""
+
+    def __getattr__(self, name: str) -> Column:
+        return self
+
+
+@WAITS
+def test_a_column_in_the_place_of_the_dataframe_is_refused(wait: Any) -> None:
+    with pytest.raises(TypeError, match=r"^df must be a Spark DataFrame, got a tests\.Column"):
+        wait(Column(), look_up, "a int", timeout=1.0, **({"key": "a"} if wait is keyed_wait else {}))
+
+
 @WAITS
 def test_a_typo_in_an_option_is_refused_with_the_similar_name(wait: Any) -> None:
     message = f"{wait.__name__} got an unexpected keyword argument 'capcity': did you mean 'capacity'\\?$"

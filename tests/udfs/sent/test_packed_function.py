@@ -229,6 +229,29 @@ def test_the_error_names_a_captured_variable_and_shows_the_pattern() -> None:
     assert "class Lookup(AsyncFunction):" in message
 
 
+class DataFrame:
+    """Cannot be sent, as Spark's."""
+
+    def __reduce__(self) -> str:
+        raise RuntimeError("only on the driver")
+
+
+DataFrame.__module__ = "pyspark.sql.classic.dataframe"
+
+
+def test_a_captured_dataframe_has_advice_of_its_own() -> None:
+    flights = DataFrame()
+
+    async def counts(value: int) -> Any:
+        return flights, value
+
+    with pytest.raises(TypeError, match=r"captures something \(flights: DataFrame\)") as caught:
+        pack(counts)
+    message = str(caught.value)
+    assert message.endswith("Join the DataFrame, or collect its rows on the driver and capture those.")
+    assert "async def open" not in message
+
+
 def test_the_error_names_an_attribute() -> None:
     lookup = Lookup()
     lookup.url = threading.Lock()  # type: ignore[assignment]

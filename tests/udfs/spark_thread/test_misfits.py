@@ -143,6 +143,13 @@ def test_nan_is_refused_with_advice_where_the_type_has_none(rows: Any, kind: T.D
         (T.ArrayType(T.StringType()), "abc", "return a list, such as [value]"),
         (T.MapType(T.StringType(), T.LongType()), [("a", 1)], "return a dict, such as dict(value)"),
         (T.NullType(), 5, "return None, or declare another type"),
+        (T.IntegerType(), [1], "return one value, or declare array<int>"),
+        (T.BooleanType(), (True, False), "return one value, or declare array<boolean>"),
+        (T.DateType(), [], "return one value, or declare array<date>"),
+        (T.DoubleType(), {"a": 0.5}, "return one value, such as value['name']"),
+        (T.TimestampType(), {}, "return one value, such as value['name']"),
+        (T.StringType(), pd.Series(["a"]), "return one value, not a Series: the function is called for each row"),
+        (T.LongType(), pd.DataFrame(), "return one value, not a DataFrame: the function is called for each row"),
     ],
     ids=stable_id,
 )

@@ -631,3 +631,26 @@ async def test_a_wrong_number_of_results_is_an_error(settings: Any) -> None:
             calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()
         ) as operator:
             assert [row async for row in operator.output] == []
+
+
+async def upper_of_series(name: Any) -> Any:
+    return name.str.upper()
+
+
+async def of_an_attribute(name: Any) -> Any:
+    return name.origin.str.upper()
+
+
+ONE_VALUE = "the function is called for each row, with its values: there is no pandas.Series"
+
+
+async def test_a_function_for_a_series_is_told_that_it_gets_a_value(run: Any) -> None:
+    with pytest.raises(AttributeError, match="'str' object has no attribute 'str'") as caught:
+        await run(upper_of_series, ["EWR"])
+    assert ONE_VALUE in caught.value.__notes__
+
+
+async def test_another_missing_attribute_has_no_note_on_series(run: Any) -> None:
+    with pytest.raises(AttributeError, match="origin") as caught:
+        await run(of_an_attribute, ["EWR"])
+    assert ONE_VALUE not in caught.value.__notes__
