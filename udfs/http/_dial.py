@@ -186,7 +186,7 @@ def _reasons(failed: BaseExceptionGroup[BaseException]) -> list[str]:
 
 
 def _message(error: BaseException, origin: Origin) -> str:
-    """Return what failed, and what to do if the host, its certificate or the scheme is the reason."""
+    """Return what failed, and what to do if the service, its host, certificate or scheme is the reason."""
     if isinstance(error, socket.gaierror):
         return (
             f"the host {origin.host.decode()} cannot be resolved ({error.strerror}): "
@@ -220,7 +220,9 @@ def _advice(verify_code: int) -> str:
 def _reason(error: BaseException) -> str:
     """Return the text of the first error in the chain that has one, and why the addresses of a host failed."""
     if isinstance(error.__cause__, BaseExceptionGroup):
-        return f"{error}: {', '.join(_reasons(error.__cause__))}"
+        text = f"{error}: {', '.join(_reasons(error.__cause__))}"
+        is_refused = all(isinstance(each, ConnectionRefusedError) for each in error.__cause__.exceptions)
+        return f"{text}: start the service, or correct the host and the port in the URL" if is_refused else text
     cause: BaseException | None = error
     while cause is not None and not str(cause):
         cause = cause.__cause__

@@ -106,10 +106,13 @@ async def test_a_refused_connection_is_an_error() -> None:
                 await http.get(f"http://127.0.0.1:{port}/")
 
 
-async def test_the_error_of_a_service_that_is_down_says_so_once() -> None:
+REFUSED = "Connection refused: start the service, or correct the host and the port in the URL"
+
+
+async def test_the_error_of_a_service_that_is_down_says_so_once_and_what_to_do() -> None:
     with refusing() as port:
         async with client() as http:
-            with pytest.raises(httpx.ConnectError, match=r"failed: Connection refused$") as caught:
+            with pytest.raises(httpx.ConnectError, match=rf"127\.0\.0\.1:{port} failed: {REFUSED}$") as caught:
                 await http.get(f"http://127.0.0.1:{port}/")
     assert isinstance(caught.value.__cause__, ConnectionRefusedError)
     assert caught.value.__cause__.__cause__ is None
