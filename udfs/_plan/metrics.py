@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from threading import Timer
 from typing import Any
 
+from pyspark.errors import PySparkAssertionError
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -20,6 +23,11 @@ from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
 from .._sent.settings import Settings
 
 __all__ = ["SUMS", "called_rows", "check_metrics", "explain", "observed", "observed_sums", "summary", "verdict_of"]
+
+logger = logging.getLogger("udfs")
+
+WAITING = "the metrics wait for the query to end: run an action on its DataFrame first, such as a write"
+PATIENCE = 10.0  # seconds without an action, until a warning says that there must be one
 
 # Rank error of Spark's quantile sketch: one row in this many
 SKETCH_ACCURACY = 10_000
@@ -99,6 +107,7 @@ def summary(metrics: Any) -> Summary:
 
     Raises:
         TypeError: `metrics` is none of these.
+        ValueError: No query has this `Observation`.
 
     Example:
         >>> counts = dict(rows=3, calls=5, retried=2, failed=1, timed_out=0, cached=1)
@@ -108,7 +117,7 @@ def summary(metrics: Any) -> Summary:
     Metrics that Spark has observed also have percentiles, with which the line then ends. With gates, the line also
     has what `trio_asyncio_io.integration.gates_and_hedges` returns.
     """
-    sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
+    sums = _sums_of(metrics)
     counts = [
         f"{sums['rows']:,} rows",
         f"{sums['calls']:,} calls",
@@ -141,7 +150,8 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
 
     Raises:
         TypeError: `metrics` is none of these.
-        ValueError: These are not the metrics of an operator, or a streaming query has several and no name is given.
+        ValueError: These are not the metrics of an operator, no query has this `Observation`, or a streaming query has
+            several and no name is given.
 
     Example:
         seen = Observation()
@@ -152,7 +162,7 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
     if hasattr(metrics, "recentProgress"):
         observed = [(_totals(sums), TaskTimes()) for sums in _micro_batches(metrics, name)]
     else:
-        sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
+        sums = _sums_of(metrics)
         observed = [(_totals(sums), _times_of(json.loads(sums[TOTALS])))]
     return verdict_of(
         sum((totals for totals, _ in observed), Totals()), sum((times for _, times in observed), TaskTimes())
@@ -178,7 +188,7 @@ def called_rows(metrics: Any, group: int) -> Statistics:
         metrics: As for `summary`.
         group: How many rows are one call.
     """
-    sums = observed_sums(metrics.get if _is_observation(metrics) else metrics)
+    sums = _sums_of(metrics)
     failed, timed_out = sums["failed"], sums["timed_out"]
     return Statistics(
         completed=sums["rows"] - sums["cached"] - failed,
@@ -248,6 +258,26 @@ def observed_sums(observed: Any) -> Mapping[str, Any]:
     if mapping.keys() == {"values", "schema"}:  # in the progress of a remote stream, a row is an object of these two
         return dict(zip((each["name"] for each in mapping["schema"]["fields"]), mapping["values"], strict=True))
     return mapping
+
+
+def _sums_of(metrics: Any) -> Mapping[str, Any]:
+    """Observed metrics by name. Those of an `Observation` wait until the first action of its query has ended.
+
+    Raises:
+        TypeError: `metrics` is neither an `Observation`, a `Row` nor a mapping.
+        ValueError: No query has the `Observation`.
+    """
+    if not _is_observation(metrics):
+        return observed_sums(metrics)
+    timer = Timer(PATIENCE, logger.warning, ("%s", WAITING))
+    timer.daemon = True
+    timer.start()
+    try:
+        return observed_sums(metrics.get)
+    except PySparkAssertionError as error:
+        raise ValueError("no query has this Observation: pass it to an operator as metrics=") from error
+    finally:
+        timer.cancel()
 
 
 def _is_observation(value: object) -> bool:

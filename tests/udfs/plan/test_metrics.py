@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
+import threading
 from typing import Any
 
 import pytest
-from pyspark.sql import Row
+from pyspark.sql import Observation, Row
 
 from udfs import explain, summary
+from udfs._plan import metrics
 
 SUMS = {
     "rows": 4,
@@ -76,3 +79,44 @@ def test_the_advice_is_to_check_the_source_of_a_rate_if_calls_waited_for_it(
     )
     assert verdict.limit == "gate"
     assert ("source of the cluster_rate was away" in verdict.advice) == is_named
+
+
+@pytest.mark.parametrize("read", [explain, summary])
+def test_an_observation_of_no_query_is_refused_with_advice(read: Any) -> None:
+    with pytest.raises(ValueError, match=r"^no query has this Observation: pass it to an operator as metrics=$"):
+        read(Observation("unused"))
+
+
+class Waiting(Observation):
+    """An observation whose query has its action when something is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_logged = threading.Event()
+
+    @property
+    def get(self) -> dict[str, Any]:
+        assert self.is_logged.wait(60.0)
+        return SUMS
+
+
+class Latch(logging.Handler):
+    def __init__(self, event: threading.Event) -> None:
+        super().__init__()
+        self._event = event
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.message = record.getMessage()
+        self._event.set()
+
+
+def test_metrics_that_wait_for_an_action_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "PATIENCE", 0.0)
+    seen = Waiting()
+    handler = Latch(seen.is_logged)
+    metrics.logger.addHandler(handler)
+    try:
+        assert summary(seen).startswith("4 rows, ")
+    finally:
+        metrics.logger.removeHandler(handler)
+    assert handler.message.startswith("the metrics wait for the query to end: run an action on its DataFrame first")
