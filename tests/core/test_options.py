@@ -82,7 +82,8 @@ def test_an_invalid_timeout_is_refused(timeout: Any, error: type[Exception]) -> 
         ),
         ({"mode": "sorted"}, ValueError, "mode must be one of ordered, unordered, keyed, got 'sorted'"),
         ({"mode": "keyed"}, TypeError, 'mode "keyed" takes key=, a callable, and no other mode does; got None'),
-        ({"mode": "keyed", "key": "id"}, TypeError, "key must be callable, got 'id'"),
+        ({"mode": "keyed", "key": "id"}, TypeError, r"key must be a function .* got 'id'"),
+        ({"mode": "keyed", "key": 3}, TypeError, "key must be callable, got 3"),
         ({"mode": "ordered", "key": repr}, TypeError, 'mode "keyed" takes key=.* and no other mode does'),
     ],
 )

@@ -107,6 +107,27 @@ def test_a_spark_dataframe_as_the_source_names_the_right_import(async_wait: Any,
         async_wait(source, Scripted(), *more, timeout=5.0, inputs=["id"])
 
 
+class OfPandas:
+    """Iterates over the names of its columns, as that of pandas."""
+
+    def __iter__(self) -> Any:
+        return iter(["name"])
+
+
+OfPandas.__name__ = "DataFrame"
+OfPandas.__module__ = "pandas.core.frame"
+
+
+def test_a_dataframe_that_iterates_over_its_columns_is_refused(async_wait: Any) -> None:
+    with pytest.raises(TypeError, match=r"^the source is a DataFrame, .* columns: give its rows, such as .*itertuples"):
+        async_wait(OfPandas(), Scripted(), timeout=5.0)
+
+
+def test_the_name_of_a_field_as_the_key_is_refused_with_an_example() -> None:
+    with pytest.raises(TypeError, match=r"^key must be a function of an element, such as attrgetter\('account'\), got"):
+        keyed_wait([1], Scripted(), key="account", timeout=5.0)  # type: ignore[call-overload]
+
+
 def test_options_by_position_are_refused(async_wait: Any) -> None:
     with pytest.raises(TypeError, match=r"got 2 more positional arguments: give the options by keyword$"):
         async_wait([1], Scripted(), 5.0, 100, timeout=5.0)

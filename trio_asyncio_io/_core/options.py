@@ -193,6 +193,9 @@ class Options:
     def _check_mode(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, got {describe(self.mode)}")
+        if isinstance(self.key, str):  # in Spark, it is the name of a column
+            name = describe(self.key)
+            raise TypeError(f"key must be a function of an element, such as attrgetter({name}), got {name}")
         if self.key is not None:
             check_callback("key", self.key)
         if (self.mode == "keyed") != (self.key is not None):

@@ -7,7 +7,7 @@ The type of the outputs depends on the elements, `flatten` and `group`, with an 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
@@ -308,19 +308,23 @@ def _check_call(
 ) -> None:
     """Check the arguments that Python would refuse without advice."""
     name = function.__name__
-    if _is_spark_dataframe(source):
+    if _is_dataframe_of(source, "pyspark"):
         raise TypeError(f"the source is a Spark DataFrame: import {name} from udfs, not from trio_asyncio_io")
-    if callable(source) and not isinstance(source, AsyncIterable | Iterable):
-        raise TypeError(f"the source must come first, got {describe(source)}: write {name}(source, function, ...)")
+    if _is_dataframe_of(source, "pandas", "polars"):
+        raise TypeError(
+            "the source is a DataFrame, which iterates over its columns: give its rows, such as df.itertuples() of "
+            "pandas or df.iter_rows() of polars"
+        )
     if surplus:
         number = plural(len(surplus), "more positional argument")
         raise TypeError(f"{name} takes a source and a function, got {number}: give the options by keyword")
     check_keywords(function, options)
 
 
-def _is_spark_dataframe(source: object) -> bool:
-    """Whether the source is one, without an import of PySpark."""
-    return any(each.__name__ == "DataFrame" and each.__module__.startswith("pyspark.") for each in type(source).__mro__)
+def _is_dataframe_of(source: object, *packages: str) -> bool:
+    """Whether the source is a DataFrame of one of these packages, without importing them."""
+    bases = type(source).__mro__
+    return any(each.__name__ == "DataFrame" and each.__module__.partition(".")[0] in packages for each in bases)
 
 
 def _results_of(function: Any, source: Source[Any], timeout: float, **options: Any) -> _ResultsOf[Any]:
