@@ -125,7 +125,9 @@ def check_dataframe(df: object) -> None:
     # A column has any attribute, for the fields of a struct
     if not (callable(getattr(df, "mapInArrow", None)) and hasattr(df, "sparkSession")):
         name = f"{type(df).__module__.partition('.')[0]}.{type(df).__qualname__}".removeprefix("builtins.")
-        raise TypeError(f"df must be a Spark DataFrame, got a {name}: make one with spark.createDataFrame(...)")
+        is_column = type(df).__name__ == "Column"
+        remedy = "give the DataFrame that has it" if is_column else "make one with spark.createDataFrame(...)"
+        raise TypeError(f"df must be a Spark DataFrame, got a {name}: {remedy}")
 
 
 def column_names(parameter: str, names: Any) -> list[str]:

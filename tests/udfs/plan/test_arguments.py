@@ -41,7 +41,9 @@ class Column:
 
 @WAITS
 def test_a_column_in_the_place_of_the_dataframe_is_refused(wait: Any) -> None:
-    with pytest.raises(TypeError, match=r"^df must be a Spark DataFrame, got a tests\.Column"):
+    with pytest.raises(
+        TypeError, match=r"^df must be a Spark DataFrame, got a tests\.Column: give the DataFrame that has it$"
+    ):
         wait(Column(), look_up, "a int", timeout=1.0, **({"key": "a"} if wait is keyed_wait else {}))
 
 
