@@ -56,7 +56,8 @@ class Driver(Family):
         self._job = 0
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
-            super().__init__([*submit, str(PROGRAM), str(port)], folder, clean_environment(folder), "driver")
+            environment = clean_environment(folder) | {"PYSPARK_PYTHON": sys.executable}
+            super().__init__([*submit, str(PROGRAM), str(port)], folder, environment, "driver")
             self._socket = self._accepted(listener)
         self._listener = threading.Thread(target=self._listen, name="listener")
         self._listener.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,11 +18,13 @@ MEMORY = "512m"
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """An environment for Spark's processes in which the source tree cannot be imported."""
+    """An environment for Spark's processes in which the source tree cannot be imported.
+
+    It has no PYSPARK_PYTHON: the one of the driver decides which Python the workers run.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     return {
         **kept,
-        "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(SPARK),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder),
