@@ -149,7 +149,8 @@ class Directory:
         if any(file.buckets and file.digest == self.digest for file in self.files().values()):
             return
         try:
-            self._fs.create_dir(self._root, recursive=True)
+            with self.writing():
+                self._fs.create_dir(self._root, recursive=True)
         except NotADirectoryError as error:
             raise MemoError(f"the memo {self.path} is below a file: give the path of a directory") from error
         name = self.put_table(self.schema.empty_table(), range(0))
@@ -197,13 +198,23 @@ class Directory:
         return opened
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file. It is on the disk before it has its name."""
+        """Write a file. It is on the disk before it has its name.
+
+        Raises:
+            OSError: It cannot be written. Nothing is left of it, if that is possible.
+        """
         temporary = f"{_UNFINISHED}{uuid4().hex}"
-        with self._fs.open_output_stream(self.at(temporary)) as stream:
-            stream.write(content)
-        self._sync(self.at(temporary))
-        self._fs.move(self.at(temporary), self.at(name))
-        self._sync(self._root)
+        with self.writing():
+            try:
+                with self._fs.open_output_stream(self.at(temporary)) as stream:
+                    stream.write(content)
+                self._sync(self.at(temporary))
+                self._fs.move(self.at(temporary), self.at(name))
+            except BaseException:
+                with suppress(OSError):
+                    self.remove(temporary)
+                raise
+            self._sync(self._root)
 
     def put_table(self, table: pa.Table, buckets: range) -> str:
         """Write answers as a Parquet file. Returns its name."""
@@ -320,6 +331,19 @@ class Directory:
                 f"the file {file.name} of the memo {self.path} cannot be read ({str(error).strip()}): check its "
                 "permissions and the storage"
             ) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """An `OSError` in this block names the memo and says what to do. It keeps its class and its number."""
+        try:
+            yield
+        except OSError as error:
+            reason = str(error).strip() if error.errno is None else os.strerror(error.errno)
+            message = (
+                f"the memo {self.path} cannot be written ({reason}): make room, or check its permissions and the "
+                "storage. The answers in it count when the job runs again"
+            )
+            raise (OSError(message) if error.errno is None else OSError(error.errno, message)) from error
 
     def _replaced_by(self, note: str, infos: dict[str, Any]) -> list[str]:
         """The files that a note replaces; none if it is damaged or gone, or if a file that replaces them is missing."""

@@ -87,7 +87,8 @@ class Writer:
     def _append(self, log: _Log, answers: pa.Table) -> None:
         """Append answers, or leave the log if files cannot grow here."""
         try:
-            log.append(answers)
+            with self._directory.writing():
+                log.append(answers)
         except BaseException as error:
             self._leave_log()  # its end may be torn, so nothing may follow
             if not _is_refusal(error):
@@ -205,7 +206,8 @@ class _Log:
         """Put all answers on the disk. Returns the number of their bytes."""
         end = self._end
         if self._descriptor >= 0:
-            os.fsync(self._descriptor)
+            with self._directory.writing():
+                os.fsync(self._descriptor)
         elif end > self._synced:
             before, name = self.name, self._directory.new_log(self._buckets)
             self._directory.put(name, bytes(self._content[:end]))

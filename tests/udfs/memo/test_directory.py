@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
+import resource
 import threading
 import time
 from collections import Counter
@@ -200,6 +202,22 @@ def test_a_file_that_cannot_be_opened_is_not_called_damaged(memo: Directory, ans
 def test_a_file_that_a_killed_process_left_unfinished_is_not_read(memo: Directory, tmp_path: Path) -> None:
     (tmp_path / "_unfinished-1").write_bytes(b"PAR1")
     assert Reader(memo).bucket(0).num_rows == 0
+
+
+def test_a_file_that_cannot_be_written_is_an_error_that_names_the_memo_and_takes_no_space(
+    memo: Directory, answers: Any, tmp_path: Path
+) -> None:
+    before = set(tmp_path.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"the memo .* cannot be written \(File too large\): make room") as caught:
+            memo.put_table(answers(1), ALL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == errno.EFBIG
+    assert str(tmp_path) in str(caught.value)
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_unfinished_files_are_removed_after_a_day(memo: Directory, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,11 @@ def known(directory: Directory) -> list[int]:
     reader = Reader(other)
     tables = [reader.bucket(number) for number in range(256)]
     return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
+
+
+def cannot_be_written(directory: Directory, reason: str) -> str:
+    """A pattern for the error."""
+    return rf"the memo {re.escape(directory.path)} cannot be written \({reason}\): make room"
 
 
 def logs(directory: Directory) -> list[str]:
@@ -166,14 +172,15 @@ def test_an_answer_that_cannot_be_written_fails_the_block(
     memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
-        raise OSError("the disk is full")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with Writer(memo, PATIENCE, ALL) as writer:
         writer.add(answers(1))
         with monkeypatch.context() as patched:
             patched.setattr(os, "pwrite", full)
-            with pytest.raises(OSError, match="the disk is full"):
+            with pytest.raises(OSError, match=cannot_be_written(memo, "No space left on device")) as caught:
                 writer.add(answers(2))
+        assert caught.value.errno == errno.ENOSPC
         writer.add(answers(3))
     assert known(memo) == [1, 3]
 
@@ -182,13 +189,13 @@ def test_answers_that_cannot_be_put_on_the_disk_fail_the_block(
     memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: Any) -> None:
-        raise OSError("the disk is broken")
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     writer = Writer(memo, PATIENCE, ALL)
     writer.__enter__()
     writer.add(answers(1))
     monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(OSError, match="the disk is broken"):
+    with pytest.raises(OSError, match=cannot_be_written(memo, "Input/output error")):
         writer.__exit__(None, None, None)
 
 
