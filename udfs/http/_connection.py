@@ -119,7 +119,7 @@ class Connection:
         try:
             data = await self._receive_in_time(self._stream, seconds)
         except _BROKEN as error:
-            raise httpx.ReadError(str(error)) from error
+            raise httpx.ReadError(f"{error} ({self._place_and_phase()})") from error
         if data:
             return self.parser.feed(data)
         if not (self.parser.has_begun or self.was_idle or self.origin.is_secure):
@@ -134,4 +134,12 @@ class Connection:
             return await stream.receive_some()
         with trio.move_on_after(max(0.0, seconds)):
             return await stream.receive_some()
-        raise httpx.ReadTimeout(f"read timeout of {seconds} s")
+        raise httpx.ReadTimeout(f"read timeout of {seconds} s ({self._place_and_phase()})")
+
+    def _place_and_phase(self) -> str:
+        """For errors: host and port, and how much of the response has arrived."""
+        if not self.parser.has_begun:
+            phase = "before the response"
+        else:
+            phase = "in the body of the response" if self.parser.has_head else "in the head of the response"
+        return f"{self.origin.place}, {phase}"

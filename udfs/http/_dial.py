@@ -109,7 +109,7 @@ class Dialler:
             place = "" if self.uds is None else f"{self.uds}: "
             raise httpx.ConnectError(place + _message(error, self.origin)) from _root(error)
         self._close_stream()
-        raise httpx.ConnectTimeout(f"connect timeout of {seconds} s")
+        raise httpx.ConnectTimeout(f"connect timeout of {seconds} s ({self.uds or self.origin.place})")
 
     async def _open(self) -> Stream:
         host, port = self.origin.host.decode(), self.origin.port

@@ -54,12 +54,31 @@ class Pipe:
             await self.ends[1].send_all(part)
 
 
+@dataclass(eq=False)
+class Broken(Pipe):
+    """A connection that is reset after these bytes."""
+
+    start: bytes = b""
+
+    async def receive_some(self) -> bytes:
+        await trio.lowlevel.checkpoint()
+        data, self.start = self.start, b""
+        if not data:
+            raise trio.BrokenResourceError("Connection reset by peer")
+        return data
+
+
 def connection(pipe: Any) -> Connection:
     return Connection(pipe)
 
 
 def request(read: float | None) -> RequestWriter:
     return RequestWriter.of(httpx.Request("GET", "http://127.0.0.1/", extensions={"timeout": {"read": read}}))
+
+
+async def send_and_read(used: Connection, seconds: float | None) -> bytes:
+    await used.send(request(seconds))
+    return await used.read(seconds)
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
@@ -76,6 +95,31 @@ async def test_a_read_timeout_applies_to_each_read(autojump_clock: MockClock) ->
         with pytest.raises(httpx.ReadTimeout, match=r"read timeout of 3\.0 s"):
             await used.read(3.0)
         assert trio.current_time() == start + 11
+
+
+PHASES = {
+    b"": "before the response",
+    b"HTTP/1.1 200 OK": "in the head of the response",
+    HEAD: "in the body of the response",
+}
+
+
+@pytest.mark.parametrize("start", PHASES)
+async def test_a_read_timeout_names_the_host_and_the_phase(start: bytes, autojump_clock: MockClock) -> None:
+    pipe = Pipe()
+    used = connection(pipe)
+    await pipe.ends[1].send_all(start)
+    with pytest.raises(httpx.ReadTimeout) as caught:
+        await send_and_read(used, 3.0)
+    assert str(caught.value) == f"read timeout of 3.0 s (here:80, {PHASES[start]})"
+
+
+@pytest.mark.parametrize("start", PHASES)
+async def test_a_broken_connection_names_the_host_and_the_phase(start: bytes) -> None:
+    used = connection(Broken(start=start))
+    with pytest.raises(httpx.ReadError) as caught:
+        await send_and_read(used, None)
+    assert str(caught.value) == f"Connection reset by peer (here:80, {PHASES[start]})"
 
 
 async def test_a_timeout_of_one_connection_does_not_affect_another(autojump_clock: MockClock) -> None:

@@ -291,6 +291,8 @@ async def test_an_end_of_tcp_within_tls_is_a_protocol_error() -> None:
 async def test_a_server_that_sends_no_handshake_exceeds_the_connect_timeout() -> None:
     async with serving(never) as server, client(verify=client_context(), keepalive_expiry=math.inf) as http:
         while not server.peers:  # a slow machine exceeds it before the handshake, too
-            with pytest.raises(httpx.ConnectTimeout, match=r"connect timeout of 0\.01 s"):
+            with pytest.raises(
+                httpx.ConnectTimeout, match=rf"connect timeout of 0\.01 s \(127\.0\.0\.1:{server.port}\)"
+            ):
                 await http.get(f"https://127.0.0.1:{server.port}/", timeout=httpx.Timeout(None, connect=0.01))
         await server.peers[0].ended.wait()
