@@ -118,7 +118,7 @@ def test_the_query_is_built_once_for_any_number_of_capacities(monkeypatch: pytes
     """Each query with a memo lists its directory, and may merge its files."""
     built: list[Any] = []
     monkeypatch.setitem(job.OPERATORS, "ordered", lambda *_, **options: built.append(options))
-    df = SimpleNamespace(mapInArrow=None, sparkSession=None, isStreaming=False)
+    df = SimpleNamespace(mapInArrow=print, sparkSession=None, isStreaming=False)
     job._check(df, None, "answer string", "ordered", [5, 50, 20], timeout=5.0)
     job._check(df, None, "answer string", "ordered", [], timeout=5.0)
     assert built == [{"capacity": 50, "timeout": 5.0}, {"capacity": 1, "timeout": 5.0}]

@@ -340,7 +340,7 @@ class Ledger:
             self.cancel_retry(call, now)
 
     def start_first(self, entry: Entry, now: float) -> None:
-        """`end_slot_wait` and `start_call` in one, for a record that has waited for nothing but its slot. Costs less."""
+        """`end_slot_wait` and `start_call` of a record that has waited for nothing but its slot. It costs less."""
         slot_wait = now - entry.since
         self.counters.slot_wait_seconds += slot_wait
         sampling = self._sampling
