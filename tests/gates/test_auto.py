@@ -94,6 +94,34 @@ def test_a_number_that_was_refused_is_exact() -> None:
     assert driver.gate.finding == "60 calls at once: the service refused one more 1 time"
 
 
+def test_a_number_that_is_answered_with_429_leaves_one_place_free_for_a_moment() -> None:
+    driver = Driver(Auto())
+    refuse_beyond(driver, 20, outcome=THROTTLED)
+    driver.end()
+    assert driver.wait() == pytest.approx(0.2)
+    assert driver.gate.finding == "20 calls at once: the service refused one more 1 time"
+    assert driver.fill() == 1
+
+
+def test_a_place_that_another_task_has_taken_is_one_call_fewer() -> None:
+    driver = Driver(Auto())
+    refuse_beyond(driver, 20, outcome=THROTTLED)
+    driver.end()
+    driver.wait()
+    driver.fill()
+    driver.now += 0.02
+    driver.end(THROTTLED, position=-1)
+    assert driver.fill() == 0
+    assert driver.gate.finding == "19 calls at once: the service refused one more 2 times"
+
+
+def test_a_number_that_is_answered_with_503_is_used_in_full() -> None:
+    driver = Driver(Auto())
+    refuse_beyond(driver, 20)
+    driver.end()
+    assert driver.fill() == 1
+
+
 def test_after_a_refusal_no_call_starts_until_the_calls_before_it_are_settled() -> None:
     driver = Driver(Auto())
     driver.fill()
@@ -219,7 +247,7 @@ def test_refusals_of_calls_from_before_a_cut_do_not_make_the_rate_negative() -> 
     assert driver.fill(1) == 1
 
 
-def go_down(driver: Driver) -> None:
+def go_down(driver: Driver, outcome: Outcome = BUSY) -> None:
     """The service refuses every call until the gate notices."""
     for _ in range(1_000):
         if driver.gate.finding.startswith("the service is down"):
@@ -228,7 +256,7 @@ def go_down(driver: Driver) -> None:
             driver.wait()
             continue
         driver.now += 0.02
-        driver.end(BUSY)
+        driver.end(outcome)
     pytest.fail("the gate has not noticed that the service is down")
 
 
@@ -242,6 +270,16 @@ def test_in_an_outage_single_calls_probe_the_service_and_become_rarer() -> None:
         driver.now += 0.02
         driver.end(BUSY)
     assert waits[-1] > 3 * waits[0]
+
+
+def test_a_task_that_finds_all_places_taken_begins_with_one_call() -> None:
+    driver = Driver(Auto())
+    go_down(driver, THROTTLED)
+    driver.wait()
+    assert driver.fill() == 1
+    driver.now += 1.0
+    driver.end()
+    assert driver.gate.finding == "1 call at once: the service refused one more 1 time"
 
 
 def test_the_limit_returns_after_an_outage() -> None:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import trio
 
-from benchmarks.resilience._any_service import AnyService, Settings
+from benchmarks.resilience._any_service import AnyService, Settings, gamma
 from benchmarks.resilience._run import RETRY, reproducible, simulate
 from benchmarks.resilience._services import StatusError
 from tests.support import variation_except
 from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
-from trio_asyncio_io.gates import Auto, PerKey, RateLimit
+from trio_asyncio_io.gates import Auto, Gate, Outcome, PerKey, RateLimit
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
@@ -185,6 +185,30 @@ def test_several_tasks_at_one_number_keep_their_manners(tasks: int, latency: Lat
     service = Service(latency, at_once=60, refusal=refusal)
     simulate(1e4, service, [Auto() for _ in range(tasks)], capacity=800, rows=[1_500] * tasks)
     assert service.refused <= POLITE * 1_500 * tasks
+
+
+class Answers(Gate):
+    """Holds calls back until an instant, and measures the longest time without an answer."""
+
+    def __init__(self, begin: float) -> None:
+        self.begin = self.last = begin
+        self.longest = 0.0
+
+    def delay(self, now: float, weight: float) -> float:
+        return max(0.0, self.begin - now)
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        if outcome.kind == "ok":
+            self.longest, self.last = max(self.longest, now - self.last), now
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "tasks"), variation_except([(2, 2), (10, 8)], [(2, 2), (5, 4), (10, 8), (20, 16)]))
+def test_no_task_takes_all_places_of_a_service_that_answers_the_others_with_429(number: int, tasks: int) -> None:
+    service = AnyService(Settings(gamma(1.0), at_once=number, status=429), 1)
+    answers = [Answers(0.05 * task) for task in range(tasks)]
+    simulate(290.0, service, [[Auto(most=100), each] for each in answers], capacity=100)
+    assert max(max(each.longest, 290.0 - each.last) for each in answers) < 150.0  # half of the time to give up
 
 
 @pytest.mark.slow

@@ -26,7 +26,8 @@ refused for longer than a refusal takes. Each settled call pays 1/25 of a refusa
 refusal that is paid changes nothing. One that is not paid is a freeze: no call starts until all calls before are
 settled. If three are not paid then, they have a cause, which these rules find in their order:
 
-    1. too many requests (429), and calls below a number are refused, or calls of these ranks are admitted: a rate
+    1. too many requests (429), and calls of these ranks are admitted, or calls at least two below a number are
+       refused, or single calls: a rate
     2. otherwise, calls of these ranks are admitted, and refused calls have no higher ranks than admitted ones: chance.
        Refusals up to their share, a fifth of the calls at most, cost nothing from then on
     3. no call of these ranks is admitted: a number, the median of the ranks
@@ -41,6 +42,11 @@ pace; the wait doubles with each refusal in a row, since a window stays closed f
 The tests. A probe needs a saved refusal. If it is refused, the next one comes after twice as many answers, up to 512;
 if it is admitted, twice as many calls are the next probe. A plateau is tested in the same way, with twice the limit: if
 the throughput of whole generations of calls grows by at least 1.4 x, the limit grows again.
+
+Sharing. A service that answers 429 may be full of the calls of other tasks. Those who came first would keep all places,
+because each starts a call as soon as one has ended. So a number is one call less for 0.2 s in 2 s. If the call after
+that is refused, another task has taken the place, and the number stays one less. A task that is refused from its first
+call on probes every 5 s at least, and begins with one call at once.
 
 Manners. Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and then calls start apart. A
 probe is one call in 25 at most, whatever the limit is and however many tasks share it.
@@ -91,15 +97,17 @@ class Auto(ConfiguredGate):
     calls stops all starts until it is known how the calls before it ended: for about the time of a refusal.
 
     In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.1 s
-    at first and later after a quarter of the time for which it has been down. Then the former limit returns. If the
+    at first and later after a quarter of the time for which it has been down; after 5 s at most if it answers 429,
+    because it may be full of the calls of others. Then the former limit returns. If the
     service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s; a
     longer time is logged once, as a warning. A second or less applies to the refused call only (its retry strategy).
     After `give_up` seconds without an accepted call, the operator fails with the service's own exception. Give the
     operator a retry strategy: refused calls are not repeated otherwise.
 
-    Several processes share a service by its refusals alone, so each finds its part. Within a process, operators that
-    use the same object, or the same name, share one limit. What was found is `statistics().finding`, and a sentence of
-    `explain()`.
+    Several processes share a service by its refusals alone, so each finds its part. If it refuses calls beyond a number
+    with 429, each leaves a place free for a tenth of the time, so that no process keeps all of them. Within a process,
+    operators that use the same object, or the same name, share one limit. What was found is `statistics().finding`, and
+    a sentence of `explain()`.
 
     Args:
         start: The first limit: about how many calls at once the service takes, 1 or more. None (the default): 8, which
@@ -170,7 +178,7 @@ class Auto(ConfiguredGate):
             return f"{amount(self._pace.w)} calls a second: the service refuses more, however few run at once"
         if self._limited_by == "number":
             times = plural(self._number.times, "time")
-            return f"{self._number.known:,} calls at once: the service refused one more {times}"
+            return f"{plural(self._number.found, 'call')} at once: the service refused one more {times}"
         if self._evidence.accepted:
             return f"{self._evidence.share:.0%} of the calls fail at any load, so they hold no other call back"
         return self._plateau.cause or f"{self.limit:,} calls at once: the service has refused none"
@@ -220,9 +228,10 @@ class Auto(ConfiguredGate):
         if self._limited_by == "rate":
             return self._pace.next_start - now
         wait = self._freeze.delay(now, self._started_at)
-        if self._limited_by == "number" and running >= self._number.known and wait <= ROUNDING:
+        number = self._number
+        if self._limited_by == "number" and running >= number.known:
             # Apart from other starts: a burst at a bucket looks like a number
-            wait = self._started_at + 0.5 / self._calls.rate(now) - now
+            wait = max(wait, number.free_until - now, self._started_at + 0.5 / self._calls.rate(now) - now)
         return wait
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
@@ -263,15 +272,19 @@ class Auto(ConfiguredGate):
             self._outage.end()
         self._plateau.latency.add(now, start, self._calls.starts)
         if self._limited_by == "number":
-            self._probe()
+            self._probe(now)
         elif self._limited_by == "none" and self._ramp is None and not self._outage.is_on and now > start:
             self._plateau.answered(now, len(self._calls))
 
-    def _probe(self) -> None:
-        """Allow more calls than the number, if one more refusal is paid."""
-        number = self._number
-        is_due = self._evidence.credit >= 1 and self._answers >= number.probe_at
-        if is_due and self.limit == number.known < self.most:
+    def _probe(self, now: float) -> None:
+        """Give one call back for a moment, or allow more than the number if one more refusal is paid."""
+        number, credit = self._number, self._evidence.credit
+        if self.limit != number.known:
+            return
+        if self._kind == "throttled" and credit >= 0 and now >= number.free_at:
+            number.give_back(now)
+            self._plateau.limit = float(number.goal)
+        elif credit >= 1 and self._answers >= number.probe_at and self.limit < self.most:
             self._plateau.limit = float(min(self.most, number.goal))
 
     def _settle_old(self, now: float) -> None:
@@ -352,12 +365,14 @@ class Auto(ConfiguredGate):
             return
         ranks, passed = evidence.unpaid
         is_number, is_throttled = passed <= len(ranks), self._kind == "throttled"
-        if is_throttled and (self._limited_by == "number" or not is_number):
+        middle = ranks[len(ranks) // 2]
+        fell = self._limited_by == "number" and middle < max(1, self._number.known - 1)
+        if is_throttled and self._answers and (fell or not is_number):
             self._to_rate(now)
         elif not is_throttled and (evidence.accepted or not is_number) and evidence.is_chance:
             self._accept(now)
         else:
-            self._to_number(now, ranks[len(ranks) // 2] if is_number else self.limit // 2)
+            self._to_number(now, middle if is_number else self.limit // 2)
         evidence.clear()
 
     def _cut(self, now: float, limit: float) -> None:
@@ -413,7 +428,7 @@ class Auto(ConfiguredGate):
         outage = self._outage
         if outage.since == inf:
             self._before_outage = self._plateau.limit, self._limited_by
-        outage.refused(now, start)
+        outage.refused(now, start, is_throttled=self._kind == "throttled")
         if not outage.is_on and outage.in_a_row >= IN_A_ROW and not self._calls.is_one_settled(outage.since, now):
             self._cut_at = now
             outage.begin(now)
@@ -426,8 +441,10 @@ class Auto(ConfiguredGate):
         self._freeze.is_on = False
         self._cut_at = now
         limit, limited_by = self._before_outage
-        if limited_by == "rate":
+        if "rate" in {limited_by, self._limited_by}:
             self._pace.resume(now)
+        elif self._kind == "throttled" and self._answers <= 1:  # the service is full of the calls of others
+            self._to_number(now, 1)
         elif self._kind == "throttled":
             self._to_rate(now)
         else:

@@ -25,6 +25,7 @@ APART = 4  # starts in the time of a refusal, for twice the time of a freeze: fi
 IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
 FIRST_LOOK = 0.1  # seconds between probes
 LATER_LOOKS = 0.25  # of the time of an outage: probes of a service that stays down become rarer
+LONGEST_LOOK = 5.0  # seconds, if it answers 429: it may be full of the calls of other tasks, which leave places
 
 ROUNDING = 1e-7
 
@@ -241,9 +242,11 @@ class Outage:
         self.in_a_row = 0
         self.until = self._known = self._began = -inf
         self.is_on = False
+        self._longest = inf
 
-    def refused(self, now: float, start: float) -> None:
+    def refused(self, now: float, start: float, *, is_throttled: bool) -> None:
         """A call was refused."""
+        self._longest = LONGEST_LOOK if is_throttled else inf
         if self.since == inf:
             self.since, self._known = start, now
         self.in_a_row += start >= self._known
@@ -261,4 +264,4 @@ class Outage:
         self.since, self.in_a_row, self.is_on = inf, 0, False
 
     def _pause(self, now: float) -> float:
-        return max(FIRST_LOOK, LATER_LOOKS * (now - self._began))
+        return min(self._longest, max(FIRST_LOOK, LATER_LOOKS * (now - self._began)))

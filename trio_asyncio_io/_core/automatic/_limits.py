@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from math import cbrt, ceil, inf, log2
+from random import random
 
 from ..._values.describe import amount
 from ._evidence import FEW
@@ -14,6 +15,7 @@ DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a 
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
 QUARTER = 4  # a probe adds a quarter of the number at most
+FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
 CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
 LEAST_CALLS = 40.0  # from a cut back to w: 1 in 40 refused is 2.5 %
@@ -51,18 +53,30 @@ class Ramp:
 class Number:
     """A number of calls at once: the service refuses one more. Probes of more calls test whether it still does.
 
+    From time to time a call is given back: a place is free for a moment, and the probe after it is refused if another
+    task has taken the place. Otherwise the first task would keep all places.
+
     Attributes:
-        known: The number.
+        known: The number, without a call that is given back.
         times: How often one more was refused.
         goal: The calls at once with a probe.
         probe_at: The answers after which a probe is due.
         before: The limit before it was refused.
+        free_at: The next call may be given back then.
+        free_until: No probe starts until then.
     """
 
     def __init__(self) -> None:
         self.known, self.times, self.goal, self.probe_at = 1, 0, 2, 0
         self.before = 1.0
+        self.free_until = self.free_at = -inf
+        self._is_given_back = False
         self._step, self._wait = 1, FIRST_TEST
+
+    @property
+    def found(self) -> int:
+        """The number, with a call that is given back."""
+        return self.known + self._is_given_back
 
     def set(self, known: int, answers: int) -> None:
         """Calls beyond this number are refused."""
@@ -79,11 +93,19 @@ class Number:
 
     def admitted(self, answers: int) -> None:
         """The service takes more now: the next probe comes soon, with twice as many calls."""
+        if self._is_given_back:
+            self.known, self.goal, self._is_given_back = self.goal, self.goal + self._step, False
+            return
         self._wait = FIRST_TEST
         self._next(self.goal, min(2 * self._step, max(1, self.goal // QUARTER)), answers)
 
+    def give_back(self, now: float) -> None:
+        """One call fewer runs, until a probe."""
+        self.known, self.goal, self._is_given_back = self.known - 1, self.known, True
+        self.free_until, self.free_at = now + FREE, now + EACH * (0.5 + random())
+
     def _next(self, known: int, step: int, answers: int) -> None:
-        self.known, self._step = max(1, known), step
+        self.known, self._step, self._is_given_back = max(1, known), step, False
         self.goal, self.probe_at = self.known + step, answers + self._wait
 
 
