@@ -130,8 +130,9 @@ async def test_an_outage_costs_few_calls_and_no_record(autojump_clock: MockClock
 
 
 @pytest.mark.variation
-@pytest.mark.parametrize("status", thorough_except([503], [429, 503]))
-def test_one_gate_stands_a_storm_of_refusals_and_an_outage(status: int) -> None:
+@pytest.mark.parametrize(("status", "most_refused"), thorough_except([(503, 0.17)], [(429, 0.04), (503, 0.17)]))
+def test_one_gate_stands_a_storm_of_refusals_and_an_outage(status: int, most_refused: float) -> None:
+    """A rate that is answered with 503 looks like calls that fail by chance, of which up to a fifth is accepted."""
     service = StormService(125, status)
 
     async def control() -> None:
@@ -141,7 +142,7 @@ def test_one_gate_stands_a_storm_of_refusals_and_an_outage(status: int) -> None:
         service.is_down = False
 
     simulate(40, service, [Auto(most=100) for _ in range(4)], control=control)
-    assert len(service.refused) <= 0.17 * len(service.admitted)  # a rate that is answered with 503 looks like chance
+    assert len(service.refused) <= most_refused * len(service.admitted)
     assert len(service.failed) <= 4 * (100 + 8)  # those that run when the outage begins, and probes
     assert between(service.admitted, 30, 40) >= 0.85 * 125 * 10
 
