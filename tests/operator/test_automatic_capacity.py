@@ -212,6 +212,13 @@ def test_no_task_takes_all_places_of_a_service_that_answers_the_others_with_429(
 
 
 @pytest.mark.slow
+def test_a_429_with_a_time_to_wait_stays_a_rate_even_if_it_refuses_single_calls() -> None:
+    service = AnyService(Settings(gamma(3.0), rate=10.0, burst=1.0, refusal=0.005, hint=1.0), 1)
+    assert simulate(1e4, service, [Auto(most=100)], rows=[500]) < 300.0
+    assert service.refused <= POLITE * 500
+
+
+@pytest.mark.slow
 async def test_a_service_without_a_limit_gets_the_maximum(autojump_clock: trio.testing.MockClock) -> None:
     seconds, _, results = await run(Service(exponential(2.0)), 8_000)
     assert seconds < 0.3 * 8_000 * 2.0 / 100  # with the default capacity

@@ -27,7 +27,7 @@ refusal that is paid changes nothing. One that is not paid is a freeze: no call 
 settled. If three are not paid then, they have a cause, which these rules find in their order:
 
     1. too many requests (429), and calls of these ranks are admitted, or calls at least two below a number are
-       refused, or single calls: a rate
+       refused (with a `Retry-After`: below it), or single calls: a rate
     2. otherwise, calls of these ranks are admitted, and refused calls have no higher ranks than admitted ones: chance.
        Refusals up to their share, a fifth of the calls at most, cost nothing from then on
     3. no call of these ranks is admitted: a number, the median of the ranks
@@ -46,7 +46,8 @@ the throughput of whole generations of calls grows by at least 1.4 x, the limit 
 Sharing. A service that answers 429 may be full of the calls of other tasks. Those who came first would keep all places,
 because each starts a call as soon as one has ended. So a number is one call less for 0.2 s in 2 s. If the call after
 that is refused, another task has taken the place, and the number stays one less. A task that is refused from its first
-call on probes every 5 s at least, and begins with one call at once.
+call on probes every 5 s at least, and begins with one call at once. With a `Retry-After`, a rate is more likely: calls
+that are refused one below a number show it.
 
 Manners. Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and then calls start apart. A
 probe is one call in 25 at most, whatever the limit is and however many tasks share it.
@@ -159,6 +160,7 @@ class Auto(ConfiguredGate):
         self._late = 0.0  # calls that timed out, and are not paid
         self._started_at = self._cut_at = self._paused_until = -inf
         self._kind = ""  # of the last refusal
+        self._may_be_full = False  # of the calls of other tasks: the last refusal was a 429 without `Retry-After`
         self._has_warned = False
         self._before_outage: tuple[float, Hypothesis] = (first, "none")
 
@@ -316,6 +318,7 @@ class Auto(ConfiguredGate):
         if start <= self._cut_at:
             return
         self._kind = outcome.kind
+        self._may_be_full = self._kind == "throttled" and not outcome.retry_after
         if self._is_down(now, start):
             return
         if is_late:
@@ -366,8 +369,8 @@ class Auto(ConfiguredGate):
         ranks, passed = evidence.unpaid
         is_number, is_throttled = passed <= len(ranks), self._kind == "throttled"
         middle = ranks[len(ranks) // 2]
-        fell = self._limited_by == "number" and middle < max(1, self._number.known - 1)
-        if is_throttled and self._answers and (fell or not is_number):
+        fell = self._limited_by == "number" and middle < max(1, self._number.known - self._may_be_full)
+        if is_throttled and (fell or not is_number) and (self._answers or not self._may_be_full):
             self._to_rate(now)
         elif not is_throttled and (evidence.accepted or not is_number) and evidence.is_chance:
             self._accept(now)
@@ -443,7 +446,7 @@ class Auto(ConfiguredGate):
         limit, limited_by = self._before_outage
         if "rate" in {limited_by, self._limited_by}:
             self._pace.resume(now)
-        elif self._kind == "throttled" and self._answers <= 1:  # the service is full of the calls of others
+        elif self._may_be_full and self._answers <= 1:
             self._to_number(now, 1)
         elif self._kind == "throttled":
             self._to_rate(now)
