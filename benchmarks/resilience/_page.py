@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .._page import table
 from .._report import Report, Section
+from ._automatic import BOTH, CASES, FAST, FAST_ENOUGH, KIND, POLITE, REFUSED, SEEDS, USUAL, WORST
 from ._experiments import EXPERIMENTS
 from ._plots import draw
 
@@ -15,16 +16,19 @@ __all__ = ["text_of", "write_page"]
 HEAD = """\
 # Resilience: one word in front of many services
 
-What does a job do when its service is limited, slow or down? Each experiment runs the real operator in front of a
-simulated service, on a virtual clock and with fixed random numbers, so each run has the same numbers on every machine.
-The command that writes this page; with the name of a part, such as `auto`, `auto-drawn` or `many`, it runs this part:
+See what a job does when its service is limited, slow or down, and what `capacity="auto"` costs against the best number
+that a person could choose. [Gates](../guide/gates.md) says what to choose.
+"""
+METHOD = """\
+Each experiment runs the real operator in front of a simulated service, on a virtual clock and with fixed random
+numbers, so each run has the same numbers on every machine. The command that writes this page; with the name of a part,
+such as `auto`, `auto-drawn` or `many`, it runs this part:
 
     python -m benchmarks resilience --json docs/design/resilience.json --page docs/design/resilience.md
 
-[Gates](../guide/gates.md) says what to choose. Tests hold this project to criteria for these numbers
-(`benchmarks/resilience`), and `just thorough` runs the experiments again. "Backoff only" is an operator without a gate,
-which repeats each refused call after 0.1 to 10 s, with full jitter. `resilience.json` also has three experiments with
-second calls, which commit 8f0d8521 runs.
+Tests hold this project to criteria for these numbers (`benchmarks/resilience`), and `just thorough` runs the
+experiments again. "Backoff only" is an operator without a gate, which repeats each refused call after 0.1 to 10 s, with
+full jitter.
 """
 QUICK = "**This was a quick run**, only to check that everything works. Its numbers are rough."
 
@@ -50,8 +54,31 @@ def text_of(report: Report, stem: str) -> str:
     return "\n".join(_lines(report, stem)) + "\n"
 
 
+def _answers(services: Section, drawn: Section) -> Iterator[str]:
+    """What the first two tables show."""
+    fast = sum((line.values[WORST] or 0.0) >= FAST for line in services.lines)
+    refused = max(line.values[REFUSED] or 0.0 for line in services.lines)
+    yield (
+        f"* **{len(services.lines)} services of known kinds**: in front of {fast}, a job has at least {FAST:g} of the "
+        f"best speed in the worst of {len(SEEDS)} runs. No job has more than {refused:.2f} refusals a record."
+    )
+    (fast_enough, kind, both), (_, _, both_as_usual) = (
+        [f"{line.values[column] or 0.0:.0f}" for column in (FAST_ENOUGH, KIND, BOTH)] for line in drawn.lines
+    )
+    yield (
+        f"* **{CASES} services drawn at random**: {fast_enough} jobs have at least {FAST:g} of the best speed, {kind} "
+        f"have at most {POLITE:g} refusals a record, and {both} have both. With a capacity of {USUAL}, {both_as_usual} "
+        "have."
+    )
+    yield ""
+
+
 def _lines(report: Report, stem: str) -> Iterator[str]:
-    yield HEAD.rstrip()
+    yield HEAD
+    sections = {section.name: section for section in report.sections}
+    if {"auto", "auto-drawn"} <= sections.keys():
+        yield from _answers(sections["auto"], sections["auto-drawn"])
+    yield METHOD.rstrip()
     if report.is_quick:
         yield from ("", QUICK)
     for section in _shown(report):
