@@ -35,7 +35,7 @@ demo *ARGS: _java
     @.ci/setup demo
     @exec {{ python }} -m udfs.demo "$@" # exec: otherwise the SIGTERM that just passes on would end only the shell
 
-# Run the tests in three processes, in about seven minutes on two cores; with pytest's arguments, run what they select in one process
+# Run the tests in three processes, in about five minutes on two cores; with pytest's arguments, run what they select in one process
 [no-exit-message]
 test *ARGS: _java setup
     {{ python }} -m pytest {{ if ARGS == "" { parallel + " -m 'not (connect or variation or thorough or soak)'" } else { "" } }} "$@"
