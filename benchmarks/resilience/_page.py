@@ -16,8 +16,8 @@ __all__ = ["text_of", "write_page"]
 HEAD = """\
 # Resilience: one word in front of many services
 
-See what a job does when its service is limited, slow or down, and what `capacity="auto"` costs against the best number
-that a person could choose. [Gates](../guide/gates.md) says what to choose.
+See what a job does when its service is limited, slow or down, and what `capacity="auto"` costs, compared with the
+best number that a person could choose. [Gates](../guide/gates.md) says what to choose.
 """
 METHOD = """\
 Each experiment runs the real operator in front of a simulated service, on a virtual clock and with fixed random

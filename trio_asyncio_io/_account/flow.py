@@ -46,7 +46,7 @@ class Stopwatch:
 
 
 class Calls:
-    """The time for which calls have run, summed over them."""
+    """The time for which calls have run, summed over all calls."""
 
     __slots__ = ("_running", "_seconds", "_since")
 

@@ -29,7 +29,7 @@ __all__ = ["GroupCalls", "RowCalls", "RowObserver", "as_list"]
 
 # Methods of a pandas.Series, which a pandas UDF gets, that no value of a row has
 OF_SERIES = frozenset({"apply", "astype", "dt", "fillna", "iloc", "isna", "isnull", "map", "notna", "str", "tolist"})
-NO_SERIES = "the function is called for each row, with its values: there is no pandas.Series"
+NO_SERIES = "the function is called for each row with its values, not with a pandas.Series"
 
 NANOSECONDS = (np.dtype("datetime64[ns]"), np.dtype("timedelta64[ns]"))
 

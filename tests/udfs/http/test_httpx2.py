@@ -247,7 +247,7 @@ async def test_the_limit_counts_decoded_bytes_as_they_are_streamed(chunk_size: i
 async def test_a_head_that_declares_a_body_beyond_the_limit_is_an_error_before_its_body(
     length: int, headers: tuple[str, ...]
 ) -> None:
-    """The server sends no byte of the body, so a client that waits for one never ends."""
+    """The server sends none of the body, so a client that waited for it would hang."""
     async with (
         serving(lambda peer: peer.respond(b"", *headers, missing=length)) as server,
         client(max_body_bytes=200, keepalive_expiry=math.inf) as http,

@@ -196,7 +196,7 @@ DECLARED = {"plain": (7, ()), "gzip": (2 * 6 + 65_536 + 1, ("content-encoding: g
 async def test_a_head_that_declares_a_body_beyond_the_limit_is_an_error_before_its_body(
     length: int, headers: tuple[str, ...], is_streamed: bool
 ) -> None:
-    """The server sends no byte of the body, so a client that waits for one never ends."""
+    """The server sends none of the body, so a client that waited for it would hang."""
     async with (
         serving(lambda peer: peer.respond(b"", *headers, missing=length)) as server,
         client(base_url=server.url, max_body_bytes=6, keepalive_expiry=math.inf) as http,

@@ -641,7 +641,7 @@ async def of_an_attribute(name: Any) -> Any:
     return name.origin.str.upper()
 
 
-ONE_VALUE = "the function is called for each row, with its values: there is no pandas.Series"
+ONE_VALUE = "the function is called for each row with its values, not with a pandas.Series"
 
 
 async def test_a_function_for_a_series_is_told_that_it_gets_a_value(run: Any) -> None:

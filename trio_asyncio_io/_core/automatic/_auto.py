@@ -99,9 +99,9 @@ class Auto(ConfiguredGate):
 
     In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.1 s
     at first and later after a quarter of the time for which it has been down; after 5 s at most if it answers 429,
-    because it may be full of the calls of others. Then the former limit returns. If the
-    service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s; a
-    longer time is logged once, as a warning. A second or less applies to the refused call only (its retry strategy).
+    because it may be full of the calls of others. Then the former limit returns. If the service states how long to wait
+    (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s; a longer time is logged once, as a
+    warning. A second or less applies to the refused call only (its retry strategy).
     After `give_up` seconds without an accepted call, the operator fails with the service's own exception. Give the
     operator a retry strategy: refused calls are not repeated otherwise.
 
