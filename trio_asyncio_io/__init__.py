@@ -33,7 +33,7 @@ from ._operator.stream import keyed_wait, ordered_wait, unordered_wait
 from ._values.public import publish
 from ._watch import add_displays
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AsyncFunction",
