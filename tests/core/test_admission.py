@@ -30,6 +30,9 @@ class Other(Switch):
     pass
 
 
+RANK = (True, 0, 0)
+
+
 def close(only: Switch, line: GateLine, now: float) -> None:
     """Only this gate of the line holds back its calls from now on."""
     for gate in line.given:
@@ -53,7 +56,7 @@ def test_gates_of_one_class_are_told_apart_by_name() -> None:
     for gate, label in ((named, "Closed 'tokens'"), (nameless, "Closed")):
         line, call = line_of(gate), waiting()
         line.delay((1.0,), 2.0)
-        line.join(call, 3.0)
+        line.join(call, RANK, 3.0)
         assert line.waits_of(call, 5.0) == {label: 2.0}
 
 
@@ -71,7 +74,7 @@ def test_the_time_counts_for_the_gate_that_holds_the_line_back() -> None:
     first, second = Switch(), Other()
     line, call = line_of(first, second), waiting()
     close(first, line, 4.0)
-    line.join(call, 5.0)
+    line.join(call, RANK, 5.0)
     close(second, line, 15.0)
     close(second, line, 17.0)
     close(first, line, 18.0)
@@ -82,7 +85,7 @@ def test_a_call_that_joins_later_waits_only_from_then_on() -> None:
     first, second = Switch(), Other()
     line, call = line_of(first, second), waiting()
     close(first, line, 0.0)
-    line.join(call, 9.0)
+    line.join(call, RANK, 9.0)
     assert line.waits_of(call, 9.0) == {}
     close(second, line, 10.0)
     assert line.waits_of(call, 12.0) == {"Switch": 1.0, "Other": 2.0}

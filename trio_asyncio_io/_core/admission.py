@@ -8,7 +8,7 @@ with a larger weight.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf, isnan
 from typing import Any, TypeAlias
@@ -38,6 +38,7 @@ Weights: TypeAlias = tuple[float, ...]  # of a call, in each gate
 Rank: TypeAlias = tuple[bool, int, int]  # the lowest one starts first
 
 
+@dataclass(eq=False, slots=True)
 class SharedGate:
     """A gate in use, by the lines of one or more operators.
 
@@ -47,24 +48,23 @@ class SharedGate:
         on_idle_change: Called when the gate has become idle, or is no longer idle.
 
     Attributes:
-        gate, offset: As given.
         lines: The lines whose calls pass it.
     """
 
-    __slots__ = ("_on_idle_change", "_was_idle", "gate", "lines", "offset")
+    gate: Gate
+    offset: float = 0.0
+    on_idle_change: Callable[[], None] = lambda: None
+    lines: set[GateLine] = field(default_factory=set, init=False)
+    _was_idle: bool = field(init=False)
 
-    def __init__(self, gate: Gate, offset: float = 0.0, on_idle_change: Callable[[], None] = lambda: None) -> None:
-        self.gate = gate
-        self.offset = offset
-        self.lines: set[GateLine] = set()
-        self._on_idle_change = on_idle_change
-        self._was_idle = gate.is_idle
+    def __post_init__(self) -> None:
+        self._was_idle = self.gate.is_idle
 
     def notify_others(self) -> None:
         """The gate has changed. Its only user knows that already."""
         if self.gate.is_idle != self._was_idle:
             self._was_idle = self.gate.is_idle
-            self._on_idle_change()
+            self.on_idle_change()
         if len(self.lines) > 1:
             for line in self.lines:
                 line.change(line)
@@ -89,6 +89,10 @@ class Holder:
         return {**self.earlier, self.gate: self.earlier.get(self.gate, 0.0) + now - self.since}
 
 
+NOBODY = Holder("", 0.0, {})
+
+
+@dataclass(eq=False)
 class GateLine:
     """Gates, and the calls that wait for them, by rank.
 
@@ -100,41 +104,32 @@ class GateLine:
         count_running: Returns the number of the operator's running calls.
 
     Attributes:
-        given, common, key, change, count_running: As given.
         gates: The gates in use that hold back this line.
         passed: The gates in use that its calls pass, in the order of `given`.
         running: The number of admitted calls that have not ended, and of calls that wait in the common line.
         held_until: When the first call may be admitted, if nothing changes before. -inf: unknown.
-        failure: An exception of a gate of a key, which the next check of a call raises.
         heap: The waiting calls, with their ranks. The first call in the line of a key stays until it has started.
         is_weighted: Whether a gate has weights.
         unweighted: The weights of a call if no gate has any.
     """
 
-    def __init__(
-        self,
-        given: Sequence[Gate],
-        common: GateLine | None = None,
-        *,
-        key: Hashable = None,
-        change: Callable[[GateLine], object] = lambda _: None,
-        count_running: Callable[[], int] = lambda: 0,
-    ) -> None:
-        self.given = given
-        self.common = common
-        self.key = key
-        self.change = change
-        self.count_running = count_running
-        self.gates: Sequence[SharedGate] = ()
-        self.passed: Sequence[SharedGate] = ()
-        self.running = 0
-        self.held_until = -inf
-        self.failure: Exception | None = None
-        self.heap: list[tuple[Rank, WaitingCall]] = []
-        self.is_weighted = any(gate.weight is not None for gate in given)
-        self.unweighted = (1.0,) * len(given)
-        self._first = 0  # position of the first of the line's own gates
-        self._holder = Holder("", 0.0, {})
+    given: Sequence[Gate]
+    common: GateLine | None = None
+    _: KW_ONLY
+    key: Hashable = None
+    change: Callable[[GateLine], object] = lambda _: None
+    count_running: Callable[[], int] = lambda: 0
+    gates: Sequence[SharedGate] = field(default=(), init=False)
+    passed: Sequence[SharedGate] = field(default=(), init=False)
+    running: int = field(default=0, init=False)
+    held_until: float = field(default=-inf, init=False)
+    heap: list[tuple[Rank, WaitingCall]] = field(default_factory=list, init=False)
+    _first: int = field(default=0, init=False)  # position of the first of the line's own gates
+    _holder: Holder = field(default=NOBODY, init=False)
+
+    def __post_init__(self) -> None:
+        self.is_weighted = any(gate.weight is not None for gate in self.given)
+        self.unweighted = (1.0,) * len(self.given)
 
     def open(self, gates: Sequence[SharedGate]) -> None:
         """Use these gates."""
@@ -151,8 +146,6 @@ class GateLine:
         Raises:
             Exception: The `weight` of a gate raised, or returned something other than a weight.
         """
-        if not self.is_weighted:
-            return self.unweighted
         return tuple(
             1.0 if gate.weight is None else _weight_of(gate, gate.weight, value, *others) for gate in self.given
         )
@@ -202,27 +195,18 @@ class GateLine:
             return self
         return self.common if self.common is not None and self.common.must_wait(weights, now, waiting) else None
 
-    def is_next(self, waiting: WaitingCall | None) -> bool:
-        """Whether no other call waits in this line before this one, or before one that does not wait yet."""
-        return not self.heap or self.heap[0][1] is waiting
-
     def must_wait(self, weights: Weights, now: float, waiting: WaitingCall | None) -> bool:
         """Whether a call has to wait in this line. The arguments, and the errors, are those of `line_for`."""
-        if self.heap and not self.is_next(waiting):
-            return True
-        if self.failure is not None:
-            failure, self.failure = self.failure, None
-            raise failure
-        return self.delay(weights, now) > 0
+        return bool(self.heap and self.heap[0][1] is not waiting) or self.delay(weights, now) > 0
 
     # Waits
 
-    def join(self, waiting: WaitingCall, now: float) -> None:
-        """A call starts to wait."""
+    def join(self, waiting: WaitingCall, rank: Rank, now: float) -> None:
+        """A call starts to wait. If it is alone, `delay` has just been called for it."""
         self.begin_wait(waiting, now)
-        heappush(self.heap, (waiting.rank, waiting))
-        if self.heap[0][1] is waiting:
+        if self.heap and rank < self.heap[0][0]:
             self.held_until = -inf
+        heappush(self.heap, (rank, waiting))
 
     def begin_wait(self, waiting: WaitingCall, now: float) -> None:
         """A call waits for the gates of this line from now on."""
@@ -281,7 +265,6 @@ class WaitingCall:
             `gated`: where its task waits.
         cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
         half: The half of a split call in which it is called again, or None.
-        rank: Orders the attempts that may start. The lowest one starts first.
         line: The gates of its next attempt. None: not yet known.
         weights: What the call weighs in them.
         waits_in: The line for whose gates it waits now, or None.
@@ -294,15 +277,11 @@ class WaitingCall:
     context: Any = None
     cause: Exception | None = None
     half: Any = None
-    rank: Rank = field(init=False)
     line: GateLine | None = None
     weights: Weights = ()
     waits_in: GateLine | None = None
     is_in_line_of_key: bool = False
     holder: Holder | None = None
-
-    def __post_init__(self) -> None:
-        self.rank = rank_of(self.entry)
 
     def run(self, step: Callable[..., None], *arguments: Any) -> None:
         """Take a step in the context of the record, in which observers have set their variables."""
@@ -313,7 +292,7 @@ class WaitingCall:
 
 
 def rank_of(entry: Entry) -> Rank:
-    """The rank of a record's next attempt.
+    """The rank of a record's next attempt. The lowest one starts first.
 
     Retries are before new records, those with few attempts first, so that not one record makes all the probes of a
     circuit breaker; then comes the oldest record.

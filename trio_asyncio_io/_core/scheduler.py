@@ -19,7 +19,7 @@ A call that waits for a gate and is retried once takes these steps:
 
     assign     takes the record from the jobs. `_admit` checks its gates, which hold it back: `_wait_for_gate`
     advance    the timer calls it when the gate opens, and wakes a worker
-    assign     `_admit_first` checks the gates again for the first call in the line. `_start` gives the call its slot
+    assign     `_admit` checks the gates again for the first call in the line. `_start` gives the call its slot
     take       a worker starts it
     retry      it has raised. The record waits in a backoff
     advance    the backoff is over: `_wait_for_slot`
@@ -179,7 +179,7 @@ class Scheduler:
     @property
     def has_waiting(self) -> bool:
         """Whether records wait for a retry, a gate or their group."""
-        return len(self.waiting) > 0 or (self.grouping.size > 0 and not self.grouping.is_empty)
+        return len(self.waiting) > 0 or not self.grouping.is_empty
 
     @property
     def must_wait_for_reports(self) -> bool:
@@ -199,8 +199,10 @@ class Scheduler:
         """
         ledger, line = self._ledger, self._line
         jobs = ledger.jobs
-        if not self._counters.running:
-            self._recheck_held()
+        if not self._counters.running:  # no end of a call can change a gate: one that still waits for it is broken
+            if line.held_until == inf:
+                line.held_until = -inf
+            self._changed |= self._held
         if self.waiting or self.grouping.size:
             self.advance(now)
         while self._has_slot:
@@ -210,9 +212,9 @@ class Scheduler:
                 self._admit(waiting.entry, waiting, now)
             elif jobs and has_place:
                 self._admit(ledger.take(), None, now)
-            elif not line.heap or not self._admit_first(now):
+            elif not line.heap or line.held_until > now or not self._may_be_next(line.heap[0][1]):
                 break
-            elif self.grouping.size and self.starts:
+            elif not self._admit(line.heap[0][1].entry, line.heap[0][1], now) or (self.grouping.size and self.starts):
                 break  # records that arrive now belong to the next group, which is formed one pass later
         # Only after the end of the input, it matters whether a new record has started
         ledger.note_free_slots(now, idles=ledger.input_ended and all(call.attempts for call, _, _ in self.starts))
@@ -241,7 +243,7 @@ class Scheduler:
             at, _, line_of_key = heappop(self._keys_due)
             if line_of_key.held_until == at:
                 self._changed.add(line_of_key)
-        while self._changed:
+        while self._changed and self._ledger.may_start:
             self._check_key(self._changed.pop(), now)
         line = self._line
         if line.heap and line.held_until <= now:
@@ -275,9 +277,11 @@ class Scheduler:
             return True
         if line.heap and line.held_until == -inf and self._may_be_next(line.heap[0][1]):
             return True
-        if self.grouping.size:
-            return self._complete_pool() is not None or (not self._flow.must_retry_first and self._makes_group())
-        return bool(self._ledger.jobs) and has_place
+        jobs = len(self._ledger.jobs)
+        if not self.grouping.size:
+            return jobs > 0 and has_place
+        makes_group = jobs > 0 and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs, line))
+        return (makes_group and not self._flow.must_retry_first) or self._complete_pool() is not None
 
     @property
     def _has_slot(self) -> bool:
@@ -288,10 +292,6 @@ class Scheduler:
     def _has_place(self) -> bool:
         """Whether a new record may go to the gates: at most as many wait there as slots are free."""
         return not self._flow.must_retry_first and self._counters.running + len(self._line.heap) < self._capacity
-
-    def _makes_group(self) -> bool:
-        jobs = len(self._ledger.jobs)
-        return jobs > 0 and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs, self._line))
 
     # What happens
 
@@ -336,19 +336,6 @@ class Scheduler:
             self._count_failed()
         return True
 
-    def start_extra(self, entry: Entry, weights_in: Callable[[GateLine], Weights], now: float) -> Admission | None:
-        """Start an extra call of a running record. None: a gate holds it back or refuses it, or records wait."""
-        assert self._gates is not None
-        try:
-            line = self._gates.line_of(entry.records[0].value)
-            weights = weights_in(line)
-            return None if line.line_for(weights, now) else Admission(line, now, weights).start()
-        except RefusedError:
-            return None
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._on_failure(error, None)
-            return None
-
     def change(self, line: GateLine) -> bool:
         """A gate of this line may admit a call earlier than it said.
 
@@ -390,12 +377,6 @@ class Scheduler:
 
     # Candidates
 
-    def _recheck_held(self) -> None:
-        """No call runs, so no end of a call can change a gate. A gate that still waits for one is broken."""
-        if self._line.held_until == inf:
-            self._line.held_until = -inf
-        self._changed |= self._held
-
     def _first_ready(self, now: float, has_place: bool) -> WaitingCall | None:  # noqa: FBT001
         """Remove and return the call that goes to the gates next, if it is not that of the next job."""
         jobs, ready = self._ledger.jobs, self._for_slot
@@ -420,7 +401,7 @@ class Scheduler:
         entry = waiting.entry
         waiting.run(self._ledger.wait_for_slot, entry)
         if not self.grouping.size or isinstance(entry, Group):
-            heappush(self._for_slot, (waiting.rank, waiting))
+            heappush(self._for_slot, (rank_of(entry), waiting))
         else:
             self._wait_for_group(entry, waiting.since, waiting.half)
 
@@ -452,69 +433,60 @@ class Scheduler:
 
     # Gates
 
-    def _admit(self, entry: Entry, waiting: WaitingCall | None, now: float) -> None:
+    def _admit(self, entry: Entry, waiting: WaitingCall | None, now: float) -> bool:
         """Check the gates of the next attempt of a record. It gets its slot, or waits for gates.
 
         Args:
             entry: The record, or the group of records.
             waiting: Its wait for this slot, or None: the first attempt of a record, which needs one only if it waits.
             now: The time.
+
+        Returns:
+            False if the first call in the line of all calls stays there, or a gate is broken.
         """
         gates = self._gates
         if gates is None or (gates.is_idle and not self._at_gates):
             self._start(entry, waiting, now)
-            return
-        line, weights = (None, ()) if waiting is None else (waiting.line, waiting.weights)
-        refusal: RefusedError | None = None
-        waits_in: GateLine | None = None
+            return True
         try:
-            if line is None:
-                line = gates.line_of(entry.value) if gates.has_keys else self._line
-            if not weights:
-                weights = line.weights_of_records(entry.records) if line.is_weighted else line.unweighted
-            if waiting is not None:
-                waiting.line, waiting.weights = line, weights
+            line, weights = self._gates_of(entry, waiting, gates)
+        except Exception as error:  # noqa: BLE001 - the user's key or weight may raise anything
+            self._fail(error, entry)
+            return False
+        admission = refusal = waits_in = None
+        try:
             waits_in = line.line_for(weights, now, waiting)
             if waits_in is None:
-                self._start(entry, waiting, now, Admission(line, now, weights).start())
-                return
-        except RefusedError as error:
-            refusal = error
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(error, None if weights else entry)
-            return
-        if waiting is None:
-            waiting = WaitingCall(entry, entry.since, line=line, weights=weights)
-        if waits_in is None:
-            self._start(entry, waiting, now, refusal=refusal)
-        else:
-            self._wait_for_gate(waiting, waits_in, now)
-
-    def _admit_first(self, now: float) -> bool:
-        """Give its slot to the first call in the line of all calls. False: the gates hold it back."""
-        line = self._line
-        waiting = line.heap[0][1]
-        if line.held_until > now or not self._may_be_next(waiting):
-            return False
-        own, weights = waiting.line, waiting.weights
-        assert own is not None
-        admission = refusal = None
-        try:
-            if line.delay(weights, now):
-                return False
-            if own is line or not own.must_wait(weights, now, waiting):
-                admission = Admission(own, now, weights).start()
+                admission = Admission(line, now, weights).start()
         except RefusedError as error:
             refusal = error
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._fail(error, None)
             return False
-        self._leave_line(waiting, now)
-        if admission is None and refusal is None:
-            self._wait_for_gate(waiting, own, now)
+        if waiting is None:
+            waiting = None if admission else WaitingCall(entry, entry.since, line=line, weights=weights)
+        elif waiting.waits_in is not None:
+            if waits_in is waiting.waits_in:
+                return False
+            self._leave_line(waiting, now)
+        if waits_in is None:
+            self._start(entry, waiting, now, admission, refusal)
         else:
-            self._start(waiting.entry, waiting, now, admission, refusal)
+            self._wait_for_gate(waiting, waits_in, now)
         return True
+
+    def _gates_of(self, entry: Entry, waiting: WaitingCall | None, gates: Gates) -> tuple[GateLine, Weights]:
+        """The line of a call, and its weights in the gates of this line. They are the same until it starts."""
+        if waiting is not None and waiting.weights:
+            assert waiting.line is not None
+            return waiting.line, waiting.weights
+        line = None if waiting is None else waiting.line
+        if line is None:
+            line = gates.line_of(entry.value) if gates.has_keys else self._line
+        weights = line.weights_of_records(entry.records) if line.is_weighted else line.unweighted
+        if waiting is not None:
+            waiting.line, waiting.weights = line, weights
+        return line, weights
 
     def _wait_for_gate(self, waiting: WaitingCall, line: GateLine, now: float) -> None:
         """Let a call wait in the line of all calls, or in that of its key."""
@@ -526,7 +498,7 @@ class Scheduler:
             assert waiting.line is not None
             waiting.line.running += 1  # its gates stay in use
             self._at_gates += 1
-            line.join(waiting, now)
+            line.join(waiting, rank_of(entry), now)
             waiting.run(ledger.wait_for_gate, entry, now)
             return
         if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
@@ -534,7 +506,7 @@ class Scheduler:
         else:
             waiting.is_in_line_of_key = True
             self._at_gates += 1
-            line.join(waiting, now)
+            line.join(waiting, rank_of(entry), now)
         waiting.run(ledger.wait_for_gate_of_key, entry, now)
         self._check_key(line, now)
 
@@ -558,8 +530,9 @@ class Scheduler:
             delay = line.delay(waiting.weights, now)
         except RefusedError:  # the record is refused when it is checked, if it still is
             delay = 0.0
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything, and may raise it only once
-            line.failure, delay = error, 0.0
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self._fail(error, None)
+            return
         if not delay:
             waits = line.waits_of(waiting, now)
             self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, waits)

@@ -18,8 +18,8 @@ from weakref import ref
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
 
-from .._core.admission import Admission, GateLine, SharedGate, Weights
-from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey
+from .._core.admission import Admission, GateLine, SharedGate
+from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, RefusedError
 from .._core.queue import Entry
 from .._core.reading import Reading
 from .._values.notes import set_on
@@ -199,7 +199,7 @@ class Gates:
         self._given = common if self._per_key is None else [*common, *self._per_key.gates]
         self._running = running
         self._on_throttled = on_throttled
-        self._on_failure = on_failure
+        self.on_failure = on_failure
         self._common: list[GateFamily] = []
         self._keyed: list[GateFamily] = []  # of the gates of the `PerKey`
         self._lines: dict[Hashable, GateLine] = {}  # key -> its line
@@ -208,7 +208,7 @@ class Gates:
         self.longest_wait = min((gate.longest_wait for gate in self._given), default=inf)
         self.is_idle = False
         self.has_keys = self._per_key is not None
-        self.line = GateLine(common, change=self._change, count_running=running)
+        self.line = GateLine(common, change=self.change, count_running=running)
         self.admissions: dict[int, Admission] = {}
 
     def finding(self) -> str:
@@ -255,7 +255,7 @@ class Gates:
         line = self._lines.get(key)
         if line is None:
             self._drop_some()
-            line = GateLine(self._given, self.line, key=key, change=self._change, count_running=self._running)
+            line = GateLine(self._given, self.line, key=key, change=self.change, count_running=self._running)
             line.open([family.use(key) for family in self._keyed])
             self._lines[key] = line
         return line
@@ -273,7 +273,7 @@ class Gates:
             if end is OK or end is CANCELLED:
                 return None  # it started while all gates were idle
             admission = self._unreported(call, since)
-        return None if admission is None else self._end(admission, end, now)
+        return None if admission is None else self.end_admitted(admission, end, now)
 
     def lose(self, call: Entry, since: float, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another call has given the element its result."""
@@ -281,44 +281,35 @@ class Gates:
         if admission is None and error is not None:
             admission = self._unreported(call, since)
         if admission is not None:
-            self._end(admission, CANCELLED if error is None else Reading(error), trio.current_time())
+            self.end_admitted(admission, CANCELLED if error is None else Reading(error), trio.current_time())
             self.admissions[call.sequence] = admission  # it has ended, so nothing more is reported
 
     def call_of(self, entry: Entry) -> WeighedCall | None:
         """The call of a record, for `settle`. None: all gates were idle when it started."""
         admission = self.admissions.get(entry.sequence)
-        return None if admission is None else WeighedCall(admission, self._on_failure)
+        return None if admission is None else WeighedCall(admission, self.on_failure)
 
-    def weights_of_extra(self, entry: Entry, line: GateLine) -> Weights:
-        """The weights of another call for a record: those that its first call was estimated to have.
+    def start_extra(self, call: Entry) -> _CallInGates | None:
+        """Start an extra call of a running record. None: a gate holds it back or refuses it, or records wait.
 
-        Raises the same errors as `weights_of_records`, if all gates were idle when the first call started.
+        Returns:
+            See `around`. The call weighs what the first one was estimated to weigh.
         """
-        call = present_call(line) if line.is_weighted else None
-        return line.weights_of_records(entry.records) if call is None else call.admission.weights
+        now = trio.current_time()
+        try:
+            line = self.line_of(call.records[0].value)
+            first = present_call(line) if line.is_weighted else None
+            weights = line.weights_of_records(call.records) if first is None else first.admission.weights
+            return None if line.line_for(weights, now) else self.around(Admission(line, now, weights).start())
+        except RefusedError:
+            return None
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self.on_failure(error, None)
+            return None
 
     def around(self, admission: Admission) -> _CallInGates:
         """The context of an admitted call; reports its end to the gates."""
         return _CallInGates(self, admission)
-
-    def weighed(self, admission: Admission) -> WeighedCall:
-        """An admitted call of the present task, as `settle` finds it."""
-        earlier = present_call(admission.line)  # of the same element, in these gates
-        if earlier is not None:
-            earlier.admission.extras += (admission,)
-        outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        return WeighedCall(admission, self._on_failure, outer)
-
-    def end_with(self, admission: Admission, error: BaseException | None) -> Exception | None:
-        """An admitted call has raised this error, or has returned (None).
-
-        Returns:
-            The first exception of a `classify`, or None.
-        """
-        end = Reading(error) if isinstance(error, Exception) else OK if error is None else CANCELLED
-        problem = self._end(admission, end, trio.current_time())
-        self._change(self.line)
-        return problem
 
     def _unreported(self, call: Entry, since: float) -> Admission | None:
         """A call that started while all gates were idle. None: the user's key or weight is broken."""
@@ -326,11 +317,11 @@ class Gates:
             line = self.line_of(call.records[0].value)
             return Admission(line, since, line.weights_of_records(call.records))
         except Exception as error:  # noqa: BLE001 - the user's key or weight may raise anything
-            self._on_failure(error, call)
+            self.on_failure(error, call)
             return None
 
     @enable_ki_protection
-    def _end(self, admission: Admission, end: Outcome | Reading, now: float) -> Exception | None:
+    def end_admitted(self, admission: Admission, end: Outcome | Reading, now: float) -> Exception | None:
         """Report the end of a call, unless `lose` has. Its lines are asked again when this operator assigns next.
 
         Returns:
@@ -342,10 +333,10 @@ class Gates:
         try:
             admission.end(outcomes, now)
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._on_failure(error, None)
+            self.on_failure(error, None)
         self.line.held_until = -inf
         if admission.line is not self.line:
-            self._change(admission.line)
+            self.change(admission.line)
         return problem
 
     def _outcomes_of(self, reading: Reading, line: GateLine) -> tuple[list[Outcome], Exception | None]:
@@ -365,7 +356,8 @@ class Gates:
             self._on_throttled()
         return outcomes, problem
 
-    def _change(self, line: GateLine) -> None:
+    def change(self, line: GateLine) -> None:
+        """A gate of this line may admit a call earlier than it said."""
         self._on_change(line)
 
     def _refresh(self) -> None:
@@ -392,12 +384,18 @@ class _CallInGates:
         self._admission = admission
 
     def __enter__(self) -> None:
-        self._token = CURRENT_CALL.set(self._gates.weighed(self._admission))
+        earlier = present_call(self._admission.line)  # of the same element, in these gates
+        if earlier is not None:
+            earlier.admission.extras += (self._admission,)
+        outer = CURRENT_CALL.get() if earlier is None else earlier.outer
+        self._token = CURRENT_CALL.set(WeighedCall(self._admission, self._gates.on_failure, outer))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         CURRENT_CALL.reset(self._token)
-        problem = self._gates.end_with(self._admission, error)
+        end = Reading(error) if isinstance(error, Exception) else OK if error is None else CANCELLED
+        problem = self._gates.end_admitted(self._admission, end, trio.current_time())
+        self._gates.change(self._gates.line)
         if problem is not None:
             raise problem from error

@@ -702,11 +702,7 @@ class Worker:
     def admit_extra(self) -> AbstractContextManager[object] | None:
         if self._pool.gates is None:
             return nullcontext()
-        if self._entry is None:
-            return None
-        weights_in = partial(self._pool.gates.weights_of_extra, self._entry)
-        admission = self._pool.scheduler.start_extra(self._entry, weights_in, trio.current_time())
-        return None if admission is None else self._pool.gates.around(admission)
+        return None if self._entry is None else self._pool.gates.start_extra(self._entry)
 
     def lose(self, error: Exception | None) -> None:
         if self._entry is not None and self._pool.gates is not None:

@@ -130,12 +130,12 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
                     _leave(joined.pop(), waiting)
                 if waits_in is None:
                     return Admission(line, now, waiting.weights).start()
-                until = waits_in.held_until if waits_in.is_next(waiting) else inf
-                if waits_in not in joined:
-                    if waits_in is not line:  # its order is that in which calls have passed the gates of their keys
-                        waiting.rank = (False, 0, next(self._numbers))
-                    waits_in.join(waiting, now)
+                if (
+                    waits_in not in joined
+                ):  # its order is that in which calls have come, or passed the gates of their keys
+                    waits_in.join(waiting, (False, 0, next(self._numbers)), now)
                     joined.append(waits_in)
+                until = waits_in.held_until if waits_in.heap[0][1] is waiting else inf
                 with trio.move_on_at(until):
                     await waiting.context.park()
         finally:
