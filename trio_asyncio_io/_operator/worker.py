@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from math import inf
@@ -72,6 +72,7 @@ class _Failure:
     cause: Exception | None = None
 
 
+@dataclass(eq=False)
 class WorkerPool:
     """At most `capacity` workers. Each is started when there may be an attempt for it.
 
@@ -86,43 +87,32 @@ class WorkerPool:
         gates: Those that calls pass, or None.
 
     Attributes:
+        has_attempt: Woken when there may be an attempt for a worker that waits.
         has_ended: Whether there are no more attempts.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        scheduler: Scheduler,
-        invoker: Invoker,
-        *,
-        capacity: int,
-        emitter: Emitter,
-        has_room: Wakeup,
-        on_failure: Callable[[Exception], None],
-        gates: Gates | None,
-    ) -> None:
-        self.ledger = ledger
-        self.scheduler = scheduler
-        self.invoker = invoker
-        self.emitter = emitter
-        self.on_failure = on_failure
-        self.gates = gates
-        self.admissions = {} if gates is None else gates.admissions
-        self.longest_wait = inf if gates is None else gates.longest_wait
+    ledger: Ledger
+    scheduler: Scheduler
+    invoker: Invoker
+    capacity: int
+    emitter: Emitter
+    has_room: Wakeup
+    on_failure: Callable[[Exception], None]
+    gates: Gates | None
+
+    def __post_init__(self) -> None:
+        self.has_attempt = Wakeup()
         self.timer = Timer(self._next_instant, self._on_instant)
-        self.timeout = scheduler.running.timeout
-        self.running = scheduler.running.scopes
-        self.has_work = emitter.has_work
-        self.retries = invoker.retries
-        self.flatten = invoker.flatten
-        self.call = invoker.call  # one bound method for all workers
-        self.has_groups = scheduler.grouping.size > 0
-        self.checks_each_result = self.has_groups or self.flatten is not None or self.retries.checks_results
+        self.admissions = {} if self.gates is None else self.gates.admissions
+        self.timeout = self.scheduler.running.timeout
+        self.running = self.scheduler.running.scopes
+        self.has_work = self.emitter.has_work
+        self.retries = self.invoker.retries
+        self.call = self.invoker.call  # one bound method for all workers
+        self.has_groups = self.scheduler.grouping.size > 0
+        self.checks_each_result = self.has_groups or self.invoker.flatten is not None or self.retries.checks_results
         self.has_ended = False
         self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
-        self._has_room = has_room
-        self._has_attempt = Wakeup()
-        self._capacity = capacity
         self._workers = 0
 
     def open(self, nursery: trio.Nursery) -> None:
@@ -138,42 +128,31 @@ class WorkerPool:
 
     def dispatch(self) -> None:
         """Wake or start workers for the attempts that may start, unless all are busy."""
-        if not self._has_attempt.is_awaited and self._workers == self._capacity:  # all are busy, or will ask
+        if not self.has_attempt.is_awaited and self._workers == self.capacity:  # all are busy, or will ask
             return
-        if not self.scheduler.is_plain:
-            number = len(self.scheduler.starts) + self.scheduler.may_assign()
-            if number:
-                self.call_workers(number)
-            elif self.ledger.flow.must_retry_first:  # the first new record may have come
-                self.ledger.note_free_slots(self.current_time())
+        ledger, scheduler = self.ledger, self.scheduler
+        if scheduler.is_plain:
+            if len(ledger.jobs) <= self._workers - ledger.counters.running:
+                self.has_attempt.wake()
+            elif self._workers < self.capacity:
+                self._start_worker()
             return
-        free = self._workers - self.ledger.counters.running
-        if len(self.ledger.jobs) <= free:
-            self._has_attempt.wake()
-        elif self._workers < self._capacity:
-            self._start_worker()
-
-    async def wait_for_attempt(self) -> None:
-        """Wait until an attempt may start, or there are no more. A feeder that waits for more room continues now."""
-        if self.ledger.has_unreported_room():
-            self._has_room.wake()
-        if not self.has_ended:
-            await self._has_attempt.wait()
+        starts = len(scheduler.starts)
+        number = starts + scheduler.may_assign()
+        if not number and ledger.flow.must_retry_first:  # the first new record may have come
+            ledger.note_free_slots(self.current_time())
+        busy = ledger.counters.running - starts
+        will_ask = self._workers - busy - len(self.has_attempt)
+        for _ in range(number - will_ask):
+            if self.has_attempt.is_awaited:
+                self.has_attempt.wake()
+            elif self._workers < self.capacity:
+                self._start_worker()
 
     def end(self) -> None:
         """Let the workers return: each element has been emitted. Cancelling them would cost several times more."""
         self.has_ended = True
-        self._has_attempt.wake_all()
-
-    def call_workers(self, number: int) -> None:
-        """Let this number of workers ask the scheduler, including those that will ask anyway."""
-        busy = self.ledger.counters.running - len(self.scheduler.starts)
-        will_ask = self._workers - busy - len(self._has_attempt)
-        for _ in range(number - will_ask):
-            if self._has_attempt.is_awaited:
-                self._has_attempt.wake()
-            elif self._workers < self._capacity:
-                self._start_worker()
+        self.has_attempt.wake_all()
 
     def _start_worker(self) -> None:
         self._workers += 1
@@ -199,33 +178,22 @@ class WorkerPool:
             self.dispatch()
 
 
+@dataclass(eq=False, slots=True)
 class Worker:
     """One worker: makes one attempt after another.
 
     Its methods are protected from interrupts. The loop that calls them is not, because user code runs in it.
     """
 
-    __slots__ = (
-        "_context",
-        "_entry",
-        "_failures",
-        "_from_cache",
-        "_has_reported",
-        "_paused_until",
-        "_pool",
-        "_refusal",
-        "_scope",
-    )
-
-    def __init__(self, pool: WorkerPool) -> None:
-        self._pool = pool  # has all that is the same for every worker: thousands of them start fast
-        self._entry: Entry | None = None  # the running call: a record, or a `Group` of records
-        self._failures: list[_Failure] = []  # its records without a result
-        self._refusal: Exception | None = None  # why a gate has refused it
-        self._context: Any = None  # that of its earlier attempts, if they have changed a variable
-        self._has_reported = False  # an end, since it has asked the scheduler: see `_next`
-        self._paused_until = -inf  # until then, another pause for reports would cost too much
-        self._from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
+    _pool: WorkerPool  # has all that is the same for every worker: thousands of them start fast
+    _entry: Entry | None = None  # the running call: a record, or a `Group` of records
+    _failures: list[_Failure] = field(default_factory=list)  # its records without a result
+    _refusal: Exception | None = None  # why a gate has refused it
+    _context: Any = None  # that of its earlier attempts, if they have changed a variable
+    _has_reported: bool = False  # an end, since it has asked the scheduler: see `_next`
+    _paused_until: float = -inf  # until then, another pause for reports would cost too much
+    _from_cache: tuple[int, int] | None = None  # the record and the attempt that a cache has answered
+    _scope: trio.CancelScope = field(init=False)  # of the running call, and of those that follow it
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -240,7 +208,9 @@ class Worker:
                         await self._make_attempts()
                 except BaseException as error:
                     if not self._was_raised_in_unwinding(error):
-                        self._cancel()
+                        if self._entry is not None:
+                            self._failures = []
+                            self._end(None, _End.CANCELLED)
                         raise
                 if self._entry is not None and not self._failures:
                     self._end(None, _End.EXPIRED)
@@ -363,6 +333,7 @@ class Worker:
         Returns:
             The time. None: the record has no result, or there are no more attempts.
         """
+        pool = self._pool
         if self._entry is not None:
             if self._context is not None:
                 await self._enter_context()
@@ -371,10 +342,13 @@ class Worker:
         if self._has_reported:
             self._has_reported = False
             await trio.lowlevel.checkpoint()
-            self._paused_until = self._pool.current_time() + SECONDS_PER_PASS
+            self._paused_until = pool.current_time() + SECONDS_PER_PASS
         else:
-            await self._pool.wait_for_attempt()
-        return None if self._pool.has_ended else self._pool.current_time()
+            if pool.ledger.has_unreported_room():
+                pool.has_room.wake()  # a feeder that waits for more room continues now
+            if not pool.has_ended:
+                await pool.has_attempt.wait()
+        return None if pool.has_ended else pool.current_time()
 
     def _call_again(self, entry: Entry) -> Awaitable[Any]:
         return self._pool.invoker.call(entry) if self._context is None else self._call_in_context(entry)
@@ -434,16 +408,11 @@ class Worker:
         gates = self._pool.gates
         if gates is None or end is _End.REFUSED:
             return None
-        outcome: Outcome | Reading
-        match end:
-            case None:
-                outcome = OK
-            case _End.EXPIRED:
-                outcome = expired()
-            case _End.CANCELLED:
-                outcome = CANCELLED
-            case _:
-                outcome = end
+        outcome: Outcome | Reading = OK
+        if isinstance(end, Reading):
+            outcome = end
+        elif end is not None:
+            outcome = expired() if end is _End.EXPIRED else CANCELLED
         since = call.since if end is None else self._pool.ledger.began(call)
         self._pool.is_reporting = self._has_reported = True
         try:
@@ -464,7 +433,9 @@ class Worker:
         elif error is not None:
             self._failures = [*map(_Failure, call.records, self._errors(error, call))]
         else:
-            self._end_cancelled(call, now)
+            for entry in call.records:
+                if not entry.is_done and not self._pool.ledger.waits_for_retry(entry):
+                    self._pool.ledger.cancel(entry, now)
         if not self._failures:
             self._pool.ledger.end_call(now)
 
@@ -486,9 +457,13 @@ class Worker:
             self._pool.invoker.check_result(result)
             if retries.checks_results:
                 wait = retries.after_result(entry, result, splits=call.depth)
-            outputs: Any = (result,) if self._pool.flatten is None or wait is not None else self._pool.flatten(result)
+            outputs: Any = (
+                (result,)
+                if self._pool.invoker.flatten is None or wait is not None
+                else self._pool.invoker.flatten(result)
+            )
         except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
-            self._give_up(entry, error)
+            self._failures.append(_Failure(entry, error))
             return
         if wait is None:
             self._pool.ledger.complete(entry, outputs, now)
@@ -500,14 +475,15 @@ class Worker:
         error = reading.error
         assert isinstance(error, Exception)
         self._pool.ledger.fail_attempt(call, error)
-        if not self._pool.has_groups:
-            self._end_failed(call, call, error, reading, now, at_most=self._pool.longest_wait)
-            return
-        self._pool.invoker.name_group(error, call.records)
-        draw = self._pool.retries.draw()
-        errors, halves = self._errors(error, call), self._halves_of(call, reading)
+        errors: Sequence[Exception] = (error,)
+        halves: Sequence[Half | None] = (None,)
+        draw = None
+        if self._pool.has_groups:
+            self._pool.invoker.name_group(error, call.records)
+            draw, errors, halves = self._pool.retries.draw(), self._errors(error, call), self._halves_of(call, reading)
+        longest_wait = inf if self._pool.gates is None else self._pool.gates.longest_wait
         for entry, each, half in zip(call.records, errors, halves, strict=True):
-            self._end_failed(call, entry, each, reading, now, draw=draw, half=half, at_most=self._pool.longest_wait)
+            self._end_failed(call, entry, each, reading, now, draw=draw, half=half, at_most=longest_wait)
         self._pool.running.pop(call, None)
 
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
@@ -515,7 +491,7 @@ class Worker:
         draw = self._pool.retries.draw()
         for entry, half in zip(call.records, self._halves_of(call), strict=True):
             if entry.since + self._pool.timeout <= now:
-                self._give_up(entry, cause=cause)
+                self._failures.append(_Failure(entry, cause=cause))
                 continue
             error = AttemptTimeoutError(
                 f"attempt {entry.attempts} gave no result for {describe(entry.value)}: the deadline of another record "
@@ -526,11 +502,6 @@ class Worker:
             self._pool.retries.mark_timeout(error)
             self._pool.ledger.fail_attempt(entry, error)
             self._end_failed(call, entry, error, Reading(error), now, draw=draw, half=half)
-
-    def _end_cancelled(self, call: Entry, now: float) -> None:
-        for entry in call.records:
-            if not entry.is_done and not self._pool.ledger.waits_for_retry(entry):
-                self._pool.ledger.cancel(entry, now)
 
     def _end_failed(
         self,
@@ -560,7 +531,7 @@ class Worker:
         try:
             wait = retries.after_error(entry, error, reading, draw, splits=call.depth)
         except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
-            self._give_up(entry, raised)
+            self._failures.append(_Failure(entry, raised))
             return
         if wait is not None:
             is_requested = reading.seconds is not None and wait <= reading.seconds
@@ -568,7 +539,7 @@ class Worker:
         elif half is not None and retries.may_split(error):
             self._retry(entry, 0.0, error, now, half)
         else:
-            self._give_up(entry, error)
+            self._failures.append(_Failure(entry, error))
 
     def _retry(
         self,
@@ -589,11 +560,7 @@ class Worker:
             self._pool.timer.wake_by(now + min(seconds, at_most))
             self._has_reported = True  # other calls that fail now may hold back new records
         else:
-            self._give_up(entry, cause=error)
-
-    def _give_up(self, entry: Entry, error: Exception | None = None, cause: Exception | None = None) -> None:
-        """A record has no result: see `_Failure`."""
-        self._failures.append(_Failure(entry, error, cause))
+            self._failures.append(_Failure(entry, cause=error))
 
     def _halves_of(self, call: Entry, reading: Reading | None = None) -> Sequence[Half | None]:
         """For each record, the half in which it is called again if it is not retried. None: it is not called again.
@@ -629,11 +596,6 @@ class Worker:
         else:
             return False
         return True
-
-    def _cancel(self) -> None:
-        if self._entry is not None:
-            self._failures = []
-            self._end(None, _End.CANCELLED)
 
     async def _rescue(self) -> bool:
         """Settle the records without results, one after another in the slot of their call.
