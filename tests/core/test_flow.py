@@ -138,7 +138,7 @@ def test_the_clocks_are_not_read_after_the_end() -> None:
 
 def test_slots_wait_for_a_gate_of_a_key_if_the_last_records_leave_some_free() -> None:
     ledger = ledger_of("a", "b", capacity=3)
-    ledger.wait_for_gate_of_key(ledger.take(), 0.0)
+    ledger.wait_for_gate(ledger.take(), 0.0, of_key=True)
     ledger.end_input(0.0)
     start(ledger, 0.0)
     assert totals_at(ledger, 2.0).gated == 2.0
@@ -147,7 +147,7 @@ def test_slots_wait_for_a_gate_of_a_key_if_the_last_records_leave_some_free() ->
 def test_a_gate_holds_calls_back_only_while_a_slot_is_free() -> None:
     """A retry may join a call at the gate, and take the only slot when the gate admits it."""
     ledger = ledger_of("a", "b", capacity=1)
-    ledger.wait_for_gate(ledger.take(), 0.0)
+    ledger.wait_for_gate(ledger.take(), 0.0, of_key=False)
     ledger.note_free_slots(0.0)
     start(ledger, 2.0)
     ledger.note_free_slots(2.0)

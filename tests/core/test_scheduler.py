@@ -100,7 +100,7 @@ def start(scheduler: Scheduler, now: float) -> Entry | None:
     """The next attempt; its call begins."""
     if not scheduler.starts:
         scheduler.assign(now)
-    if not scheduler.starts or not scheduler._ledger.may_start:
+    if not scheduler.starts or not scheduler.ledger.may_start:
         return None
     entry, *_ = scheduler.take(now)
     entry.attempts += 1

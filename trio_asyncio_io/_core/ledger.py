@@ -245,14 +245,10 @@ class Ledger:
         is_full = self.flow.room.is_on or not self.has_room()
         return not is_full or self.counters.running > 0 or len(self.leaving) > 0 or self.order.has_completed()
 
-    def take(self) -> Entry:
-        """Remove the first of the jobs, in order to start or to wait for gates."""
+    def take(self, *, for_group: bool = False) -> Entry:
+        """Remove the first of the jobs, in order to start, or to wait for gates or for its group."""
+        self._ungrouped += for_group
         return self.jobs.popleft()
-
-    def take_for_group(self) -> Entry:
-        """Remove the first of the jobs, which waits for its group."""
-        self._ungrouped += 1
-        return self.take()
 
     def end_group_wait(self, group: Entry, waits: Iterable[tuple[float, float]], now: float) -> None:
         """Record that records have waited for their group to be complete, and then for a slot.
@@ -277,25 +273,15 @@ class Ledger:
         """Record that a call has waited for a slot."""
         self.counters.slot_wait_seconds += len(call.records) * (now - since)
 
-    def wait_for_gate(self, call: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the time
-        """Count the start of a wait for a gate. A slot is free."""
-        self.counters.at_gate += len(call.records)
+    def wait_for_gate(self, call: Entry, now: float, of_key: bool) -> None:  # noqa: ARG002, FBT001 - for observers
+        """Record that a gate holds back a call. A slot is free for it, unless the gate is one of its key."""
+        self._count_at_gates(len(call.records), of_key=of_key)
 
-    def end_gate_wait(self, call: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
-        """Record for how long each of these gates has held back a call."""
-        self.counters.at_gate -= len(call.records)
-        self._count_gate_wait(call, since, now, by_gate)
-
-    def wait_for_gate_of_key(self, call: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the time
-        """Record that a gate of its key holds back a call. Others pass it."""
-        self.flow.at_keys += len(call.records)
-
-    def end_wait_for_gate_of_key(self, call: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
-        """Record for how long each gate of its key has held back a call."""
-        self.flow.at_keys -= len(call.records)
-        self._count_gate_wait(call, since, now, by_gate)
-
-    def _count_gate_wait(self, call: Entry, since: float, now: float, by_gate: Mapping[str, float]) -> None:
+    def end_gate_wait(
+        self, call: Entry, since: float, now: float, by_gate: Mapping[str, float], *, of_key: bool
+    ) -> None:
+        """Record for how long each of these gates has held back a call. See `wait_for_gate`."""
+        self._count_at_gates(-len(call.records), of_key=of_key)
         totals: Any = self.counters.seconds_by_gate
         for entry in call.records:
             if not entry.attempts:
@@ -304,6 +290,12 @@ class Ledger:
             for gate, seconds in by_gate.items():
                 totals[gate] = totals.get(gate, 0.0) + seconds
             self.flow.end_gate_wait(now - since)
+
+    def _count_at_gates(self, records: int, *, of_key: bool) -> None:
+        if of_key:
+            self.flow.at_keys += records
+        else:
+            self.counters.at_gate += records
 
     # Attempts
 

@@ -55,7 +55,6 @@ HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
     "accept": (("accepted", _nothing),),
     "accept_held": (),  # it accepts
     "wait_for_gate": (("held_back", _nothing),),
-    "wait_for_gate_of_key": (("held_back", _nothing),),
     "wait_for_slot": (("waits_for_slot", _nothing),),
     "start": (("started", _nothing),),
     "start_first": (("started", _nothing),),

@@ -45,6 +45,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count, takewhile
 from math import inf
@@ -122,6 +123,7 @@ class RunningCalls:
         return [self.scopes.pop(entry) for entry in expired]
 
 
+@dataclass(eq=False)
 class Scheduler:
     """The attempts of one operator that may start.
 
@@ -129,13 +131,12 @@ class Scheduler:
         ledger: Holds the new records, and accounts for each step.
         capacity: Upper limit of running attempts.
         timeout: Seconds, of each record.
-        grouping: Forms the groups. None: each record is a call of its own.
+        grouping: Forms the groups. By default, each record is a call of its own.
         gates: Those that calls pass, or None.
         on_failure: Called with the exception of a broken gate, and None; or with that of a `weight` or `key`, and the
             record. It must stop the ledger from starting.
 
     Attributes:
-        grouping: As given.
         is_plain: Whether no record waits for a retry or a gate, no gate must be checked, and there are no groups, so
             that workers may start the first of `ledger.jobs`.
         running: The calls that have not ended.
@@ -144,24 +145,18 @@ class Scheduler:
             it has waited for nothing but the slot; the refusal of a gate, or None).
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        capacity: int,
-        timeout: float,
-        *,
-        grouping: Grouping | None = None,
-        gates: Gates | None,
-        on_failure: Callable[[Exception, Entry | None], None],
-    ) -> None:
-        self._ledger = ledger
-        self._flow = ledger.flow
-        self._counters = ledger.counters
-        self._capacity = capacity
-        self.grouping = Grouping() if grouping is None else grouping
-        self._gates = gates
-        self._line = GateLine(()) if gates is None else gates.line
-        self._on_failure = on_failure
+    ledger: Ledger
+    capacity: int
+    timeout: InitVar[float]
+    _: KW_ONLY
+    grouping: Grouping = field(default_factory=Grouping)
+    gates: Gates | None
+    on_failure: Callable[[Exception, Entry | None], None]
+
+    def __post_init__(self, timeout: float) -> None:
+        self._flow = self.ledger.flow
+        self._counters = self.ledger.counters
+        self._line = GateLine(()) if self.gates is None else self.gates.line
         self.waiting: dict[int, WaitingCall] = {}
         self._backoffs: list[tuple[float, int, WaitingCall]] = []  # a heap
         self._for_slot: list[tuple[Rank, WaitingCall]] = []  # a heap by rank
@@ -171,9 +166,9 @@ class Scheduler:
         self._numbers = count()
         self._at_gates = 0  # records in lines
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
-        self._max_failed = capacity * (self.grouping.size or 1)
+        self._max_failed = self.capacity * (self.grouping.size or 1)
         self.running = RunningCalls(timeout)
-        self.is_plain = gates is None and not self.grouping.size
+        self.is_plain = self.gates is None and not self.grouping.size
         self.starts: deque[tuple[Entry, WaitingCall | None, Exception | None]] = deque()
 
     @property
@@ -187,7 +182,7 @@ class Scheduler:
 
         Otherwise a call could start before the failure that closes its gate is known.
         """
-        return self._counters.running > 0 and (self.has_waiting or len(self._ledger.jobs) > 0)
+        return self._counters.running > 0 and (self.has_waiting or len(self.ledger.jobs) > 0)
 
     # What may start
 
@@ -197,7 +192,7 @@ class Scheduler:
         Each start is accounted for and reported to the gates. A worker takes it from `starts`. A call that a gate
         refuses has its slot, and fails in it.
         """
-        ledger, line = self._ledger, self._line
+        ledger, line = self.ledger, self._line
         jobs = ledger.jobs
         if not self._counters.running:  # no end of a call can change a gate: one that still waits for it is broken
             if line.held_until == inf:
@@ -223,9 +218,9 @@ class Scheduler:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
         entry, waiting, _ = start = self.starts.popleft()
         if waiting is None:
-            self._ledger.start_first(entry, now)
+            self.ledger.start_first(entry, now)
         else:
-            waiting.run(self._ledger.start_call, entry, now)
+            waiting.run(self.ledger.start_call, entry, now)
         if not self.starts and not self.waiting:
             self.refresh()
         return start
@@ -235,7 +230,7 @@ class Scheduler:
 
         With groups, they wait for their group before, and so do new records.
         """
-        if not self._ledger.may_start:
+        if not self.ledger.may_start:
             return
         while self._backoffs and self._backoffs[0][0] <= now:
             self._wait_for_slot(heappop(self._backoffs)[2])
@@ -243,25 +238,25 @@ class Scheduler:
             at, _, line_of_key = heappop(self._keys_due)
             if line_of_key.held_until == at:
                 self._changed.add(line_of_key)
-        while self._changed and self._ledger.may_start:
+        while self._changed and self.ledger.may_start:
             self._check_key(self._changed.pop(), now)
         line = self._line
         if line.heap and line.held_until <= now:
             line.held_until = -inf
         if self.grouping.size:
-            while self._ledger.jobs:
-                entry = self._ledger.take_for_group()
+            while self.ledger.jobs:
+                entry = self.ledger.take(for_group=True)
                 self._wait_for_group(entry, entry.since)
             self.grouping.advance(now)
 
     def wake_at(self) -> float:
         """When to call `assign` again, if nothing else happens before."""
-        if not self._ledger.may_start:
+        if not self.ledger.may_start:
             return inf
         at = self._backoffs[0][0] if self._backoffs else inf
         if self._keys_due:
             at = min(at, self._keys_due[0][0])
-        if self._counters.running < self._capacity:
+        if self._counters.running < self.capacity:
             if self.grouping.size:
                 at = min(at, self.grouping.due_at())
             if self._line.heap and self._line.held_until > -inf:
@@ -277,21 +272,21 @@ class Scheduler:
             return True
         if line.heap and line.held_until == -inf and self._may_be_next(line.heap[0][1]):
             return True
-        jobs = len(self._ledger.jobs)
+        jobs = len(self.ledger.jobs)
         if not self.grouping.size:
             return jobs > 0 and has_place
-        makes_group = jobs > 0 and not (self._ledger.may_grow() and self.grouping.waits_for_more(jobs, line))
+        makes_group = jobs > 0 and not (self.ledger.may_grow() and self.grouping.waits_for_more(jobs, line))
         return (makes_group and not self._flow.must_retry_first) or self._complete_pool() is not None
 
     @property
     def _has_slot(self) -> bool:
         """Whether another call may start at all."""
-        return self._counters.running < self._capacity and self._ledger.may_start
+        return self._counters.running < self.capacity and self.ledger.may_start
 
     @property
     def _has_place(self) -> bool:
         """Whether a new record may go to the gates: at most as many wait there as slots are free."""
-        return not self._flow.must_retry_first and self._counters.running + len(self._line.heap) < self._capacity
+        return not self._flow.must_retry_first and self._counters.running + len(self._line.heap) < self.capacity
 
     # What happens
 
@@ -326,12 +321,12 @@ class Scheduler:
         seconds = min(seconds, at_most)
         due = now + seconds
         self.running.scopes.pop(entry, None)
-        self._ledger.back_off(entry, seconds, now)
-        cause = None if self._gates is None else error  # of a refusal
+        self.ledger.back_off(entry, seconds, now)
+        cause = None if self.gates is None else error  # of a refusal
         waiting = self.waiting[entry.sequence] = WaitingCall(entry, due, context, cause, half)
         self.is_plain = False
         heappush(self._backoffs, (due, entry.sequence, waiting))
-        if error is not None and not (self._gates is not None and self._gates.has_keys):
+        if error is not None and not (self.gates is not None and self.gates.has_keys):
             self._failed.add(entry)
             self._count_failed()
         return True
@@ -349,37 +344,36 @@ class Scheduler:
 
     def refresh(self) -> None:
         """Derive `is_plain`: the gates have become idle or busy, or a record has begun or stopped waiting."""
-        is_idle = self._gates is None or self._gates.is_idle
+        is_idle = self.gates is None or self.gates.is_idle
         self.is_plain = is_idle and not (self.starts or self.waiting or self.grouping.size)
 
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
-        starts = list(self.starts)
-        self.starts.clear()
+        starts, self.starts = self.starts, deque()
         for call, waiting, refusal in starts:
-            if self._gates is not None and refusal is None:
-                self._gates.end(call, now, CANCELLED, now)
+            if self.gates is not None and refusal is None:
+                self.gates.end(call, now, CANCELLED, now)
             if waiting is None:
-                self._ledger.release(call, now)
+                self.ledger.release(call, now)
             else:
-                waiting.run(self._ledger.release, call, now)
+                waiting.run(self.ledger.release, call, now)
         for waiting in self.waiting.values():
             if waiting.waits_in is self._line:
                 self._leave_line(waiting, now)
             if waiting.entry.attempts:
                 if waiting.waits_in is None and waiting.since < now:
-                    self._ledger.end_slot_wait(waiting.entry, waiting.since, now)
-                waiting.run(self._ledger.cancel_retry, waiting.entry, now)
+                    self.ledger.end_slot_wait(waiting.entry, waiting.since, now)
+                waiting.run(self.ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
         for records in (self._backoffs, self._for_slot, self._keys_due, self._changed, self._held, self._failed):
             records.clear()
-        self._ledger.note_free_slots(now)
+        self.ledger.note_free_slots(now)
 
     # Candidates
 
     def _first_ready(self, now: float, has_place: bool) -> WaitingCall | None:  # noqa: FBT001
         """Remove and return the call that goes to the gates next, if it is not that of the next job."""
-        jobs, ready = self._ledger.jobs, self._for_slot
+        jobs, ready = self.ledger.jobs, self._for_slot
         pool = self._complete_pool() if self.grouping.size else None
         if self._has_ready(has_place):
             rank, waiting = ready[0]
@@ -399,7 +393,7 @@ class Scheduler:
 
     def _wait_for_slot(self, waiting: WaitingCall) -> None:
         entry = waiting.entry
-        waiting.run(self._ledger.wait_for_slot, entry)
+        waiting.run(self.ledger.wait_for_slot, entry)
         if not self.grouping.size or isinstance(entry, Group):
             heappush(self._for_slot, (rank_of(entry), waiting))
         else:
@@ -409,7 +403,7 @@ class Scheduler:
 
     def _wait_for_group(self, entry: Entry, since: float, half: Half | None = None) -> None:
         try:
-            line = self._line if self._gates is None else self._gates.line_of(entry.value)
+            line = self._line if self.gates is None else self.gates.line_of(entry.value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
             self._fail(error, entry)
             return
@@ -418,12 +412,12 @@ class Scheduler:
     def _complete_pool(self) -> Pool | None:
         if self.grouping.is_empty:
             return None
-        may_grow, only_retries = self._ledger.may_grow(), self._flow.must_retry_first
+        may_grow, only_retries = self.ledger.may_grow(), self._flow.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 
     def _form(self, pool: Pool, now: float) -> WaitingCall:
         group, waits = self.grouping.take(pool, now, self._flow.input_end)
-        self._ledger.end_group_wait(group, waits, now)
+        self.ledger.end_group_wait(group, waits, now)
         waiting = WaitingCall(group, now, line=pool.key.line)
         for entry in group.records:
             self.waiting.pop(entry.sequence, None)
@@ -444,7 +438,7 @@ class Scheduler:
         Returns:
             False if the first call in the line of all calls stays there, or a gate is broken.
         """
-        gates = self._gates
+        gates = self.gates
         if gates is None or (gates.is_idle and not self._at_gates):
             self._start(entry, waiting, now)
             return True
@@ -490,34 +484,35 @@ class Scheduler:
 
     def _wait_for_gate(self, waiting: WaitingCall, line: GateLine, now: float) -> None:
         """Let a call wait in the line of all calls, or in that of its key."""
-        ledger, entry = self._ledger, waiting.entry
-        ledger.end_slot_wait(entry, waiting.since, now)
+        entry, of_key = waiting.entry, line is not self._line
+        self.ledger.end_slot_wait(entry, waiting.since, now)
         self.waiting[entry.sequence] = waiting
         self.is_plain = False
-        if line is self._line:
+        if not of_key:
             assert waiting.line is not None
             waiting.line.running += 1  # its gates stay in use
-            self._at_gates += 1
-            line.join(waiting, rank_of(entry), now)
-            waiting.run(ledger.wait_for_gate, entry, now)
-            return
-        if waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
+        if of_key and waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             line.begin_wait(waiting, now)
         else:
-            waiting.is_in_line_of_key = True
+            waiting.is_in_line_of_key |= of_key
             self._at_gates += 1
             line.join(waiting, rank_of(entry), now)
-        waiting.run(ledger.wait_for_gate_of_key, entry, now)
-        self._check_key(line, now)
+        waiting.run(self.ledger.wait_for_gate, entry, now, of_key)
+        if of_key:
+            self._check_key(line, now)
 
     def _leave_line(self, waiting: WaitingCall, now: float) -> None:
         """A call leaves the line of all calls."""
-        line = self._line
         assert waiting.line is not None
         waiting.line.running -= 1
         self._at_gates -= 1
-        line.leave(waiting)
-        self._ledger.end_gate_wait(waiting.entry, waiting.since, now, line.waits_of(waiting, now))
+        self._line.leave(waiting)
+        self._end_gate_wait(waiting, self._line, now)
+
+    def _end_gate_wait(self, waiting: WaitingCall, line: GateLine, now: float) -> None:
+        """A call waits no longer for the gates of this line."""
+        waits = line.waits_of(waiting, now)
+        self.ledger.end_gate_wait(waiting.entry, waiting.since, now, waits, of_key=line is not self._line)
         waiting.waits_in, waiting.since = None, now
 
     def _check_key(self, line: GateLine, now: float) -> None:
@@ -534,9 +529,7 @@ class Scheduler:
             self._fail(error, None)
             return
         if not delay:
-            waits = line.waits_of(waiting, now)
-            self._ledger.end_wait_for_gate_of_key(waiting.entry, waiting.since, now, waits)
-            waiting.waits_in, waiting.since = None, now
+            self._end_gate_wait(waiting, line, now)
             self._wait_for_slot(waiting)
         elif delay < inf:
             heappush(self._keys_due, (line.held_until, next(self._numbers), line))
@@ -555,34 +548,30 @@ class Scheduler:
     ) -> None:
         """A call has its slot. A worker takes it from `starts`."""
         if admission is not None:
-            assert self._gates is not None
-            self._gates.admissions[entry.sequence] = admission
+            assert self.gates is not None
+            self.gates.admissions[entry.sequence] = admission
         if refusal is not None:
-            self._ledger.refuse(refusal)
-        self._ledger.reserve()
+            self.ledger.refuse(refusal)
+        self.ledger.reserve()
         self.starts.append((entry, waiting, refusal))
-        if waiting is not None:
-            self._stop_waiting(waiting, now)
-
-    def _stop_waiting(self, waiting: WaitingCall, now: float) -> None:
-        entry, line = waiting.entry, waiting.line
-        self._ledger.end_slot_wait(entry, waiting.since, now)
+        if waiting is None:
+            return
+        self.ledger.end_slot_wait(entry, waiting.since, now)
         if self._failed:
             self._failed.difference_update(entry.records)
             self._count_failed()
         self.waiting.pop(entry.sequence, None)
+        line = waiting.line
         if line is not None and waiting.is_in_line_of_key:
             line.leave(waiting)
             self.grouping.release(line)
             self._at_gates -= 1
             self._check_key(line, now)  # now: all workers may be busy afterwards
-        if not self.waiting:
-            self.refresh()
 
     def _fail(self, error: Exception, entry: Entry | None) -> None:
         """A gate is broken, or a `weight` or `key` for this record: the operator stops. Records stay unfinished."""
-        self._on_failure(error, entry)
-        self._ledger.stop_starting()
+        self.on_failure(error, entry)
+        self.ledger.stop_starting()
 
     def _count_failed(self) -> None:
         self._flow.must_retry_first = len(self._failed) >= self._max_failed
