@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from inspect import signature
 from math import inf
-from types import CoroutineType, TracebackType
-from typing import Any, Self, TypeAlias, cast
+from types import CoroutineType
+from typing import Any, TypeAlias, TypeVar, cast
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -29,6 +29,8 @@ from .gates import Gates
 from .tasks import awaited, interruptible
 
 __all__ = ["Invoker"]
+
+R = TypeVar("R")
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]
 
@@ -169,50 +171,42 @@ class Invoker:
         return await self._handled("on_timeout", entry, self._on_timeout, entry.value)
 
     async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        with _Limit(self._options.timeout) as limit:
-            try:
-                result = await awaited(handler, *arguments)
-            except Exception as error:
-                if error is not arguments[-1]:
-                    add_note(error, f"raised by {name}")
-                raise
-            if type(result) is CoroutineType:
-                raise NotAsyncError.for_coroutine(name, result)
-            return (result,) if self.flatten is None else self.flatten(result)
-        raise self._timeout_error(entry, f"{name} gave no result") from limit.cause
+        found = await _within(self._options.timeout, self._outputs_of_handler, name, handler, *arguments)
+        if isinstance(found, tuple):
+            return found[0]
+        raise self._timeout_error(entry, f"{name} gave no result") from found
+
+    async def _outputs_of_handler(self, name: str, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        """The outputs of a handler. A note of what it raises names it."""
+        try:
+            result = await awaited(handler, *arguments)
+        except Exception as error:
+            if error is not arguments[-1]:
+                add_note(error, f"raised by {name}")
+            raise
+        if type(result) is CoroutineType:
+            raise NotAsyncError.for_coroutine(name, result)
+        return (result,) if self.flatten is None else self.flatten(result)
 
     def _timeout_error(self, entry: Entry, what: str) -> ElementTimeoutError:
         timeout = self._options.timeout
         return ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
 
 
-class _Limit:
-    """Cancels its block after some seconds.
+async def _within(seconds: float, call: Callable[..., Awaitable[R]], *arguments: Any) -> tuple[R] | Exception | None:
+    """The result of a call, or what it raised when it was cancelled after these seconds, or None.
 
-    A nursery in the block raises a group of this cancellation and of the errors that its tasks raised meanwhile.
-
-    Attributes:
-        cause: These errors, or None.
+    A nursery in the call raises a group of the cancellation and of the errors that its tasks raised meanwhile.
     """
-
-    def __init__(self, seconds: float) -> None:
-        self._scope = trio.move_on_after(seconds)
-        self.cause: Exception | None = None
-
-    def __enter__(self) -> Self:
-        self._scope.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        try:
-            return self._scope.__exit__(kind, error, traceback)
-        except Exception as rest:
-            if not self._scope.cancelled_caught:
-                raise
-            self.cause = rest
-            return True
+    scope = trio.move_on_after(seconds)
+    try:
+        with scope:
+            return (await call(*arguments),)
+    except Exception as error:
+        if not scope.cancelled_caught:
+            raise
+        return error
+    return None
 
 
 def _once(invoke: Callable[[Any], Awaitable[Any]]) -> Call:
@@ -276,8 +270,9 @@ def _settled(once: Call, gates: Gates) -> Call:
 def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call:
     @enable_ki_protection
     async def call(entry: Entry) -> Any:
-        with _Limit(seconds) as limit:
-            return await once(entry)
+        found = await _within(seconds, once, entry)
+        if isinstance(found, tuple):
+            return found[0]
         if trio.current_time() >= entry.since + timeout:
             await trio.sleep_forever()  # of two timeouts at one instant, that of the element has precedence
         error = AttemptTimeoutError(
@@ -286,7 +281,7 @@ def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call
             seconds,
         )
         retries.mark_timeout(error)
-        raise error from limit.cause
+        raise error from found
 
     return call
 
