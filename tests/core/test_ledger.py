@@ -114,7 +114,7 @@ def test_a_snapshot_has_all_elements_from_the_backlog_to_those_that_leave_in_arr
     ledger.finish(c, ["C"], 0.0)
     ledger.finish(b, ["B"], 0.0)
     ledger.poll(0.0, 1)
-    ledger.hold("in hand")
+    ledger.put_back("in hand")
     assert snapshot_of(ledger) == [
         (0, "a", None),
         (1, "b", ["B"]),
@@ -152,7 +152,7 @@ def test_inserted_watermarks_do_not_count_as_taken() -> None:
     ledger = ordered(3)
     accept(ledger, "a", inserted_watermark(1), Watermark(2))
     assert ledger.snapshot().taken == 2
-    ledger.hold(inserted_watermark(3))
+    ledger.put_back(inserted_watermark(3))
     assert ledger.snapshot().taken == 2
 
 

@@ -47,24 +47,20 @@ class Group(Entry):
         half: The half to which the records belong. None: the call was not split from another one.
 
     Attributes:
+        records, half: As given.
         value: The argument of the function: the list of the records' values.
         since: The earliest start of a record's first attempt, as soon as the group has started.
     """
 
-    __slots__ = ("_records", "depth", "half")
+    __slots__ = ("depth", "half", "records")
 
     def __init__(self, records: Sequence[Entry], half: Half | None) -> None:
         first = records[0]
         super().__init__(first.element, [entry.value for entry in records], first.sequence, first.since)
         self.attempts = first.attempts
-        self._records = records
+        self.records = records
         self.half = half
         self.depth = 0 if half is None else half.depth
-
-    @property
-    def records(self) -> Sequence[Entry]:
-        """The records of the group."""
-        return self._records
 
 
 class GroupKey(NamedTuple):

@@ -146,7 +146,9 @@ class Ledger:
             self.next_peak += 1
         if results is not None:
             self.counters.known += 1
-            entry.complete(self._outputs_of(entry, results))
+            if isinstance(results, DeadLetter):
+                self._dead_letters[sequence], results = results, ()
+            entry.complete(tuple(results))
         elif self._has_keys and not self.order.may_start(entry):
             self.flow.behind += 1
             if self.flow.source.is_on:
@@ -165,14 +167,7 @@ class Ledger:
         self.next_peak += 1
         return entry
 
-    def _outputs_of(self, entry: Entry, results: Sequence[Any] | DeadLetter) -> Sequence[Any]:
-        """The outputs of a record that is accepted with them. Its dead letter is stored separately."""
-        if isinstance(results, DeadLetter):
-            self._dead_letters[entry.sequence] = results
-            return ()
-        return tuple(results)
-
-    def hold(self, element: Any) -> None:
+    def put_back(self, element: Any) -> None:
         """Keep an element that was taken from the source but not accepted."""
         self.backlog.append((element, None))
 
@@ -319,7 +314,7 @@ class Ledger:
         return entry
 
     def reserve(self) -> None:
-        """A call has its slot from now on. A worker starts it with `start_first` or `start_call`."""
+        """A call has its slot from now on. A worker starts it with `start_call`."""
         counters = self.counters
         counters.running = running = counters.running + 1
         if running > counters.peak_running:
@@ -330,17 +325,6 @@ class Ledger:
         self.counters.running -= 1
         if call.attempts:
             self.cancel_retry(call, now)
-
-    def start_first(self, entry: Entry, now: float) -> None:
-        """`end_slot_wait` and `start_call` of a record that has waited for nothing but its slot. It costs less."""
-        slot_wait = now - entry.since
-        self.counters.slot_wait_seconds += slot_wait
-        sampling = self._sampling
-        sampling.countdown = countdown = sampling.countdown - 1
-        if not countdown:
-            self._sample(entry, slot_wait)
-            entry.load = self.counters.running
-        entry.since = self.flow.started_at = now
 
     def start_call(self, call: Entry, now: float) -> None:
         """Start an attempt of records whose call has its slot. Their waits do not count towards its timeout."""
@@ -525,7 +509,9 @@ class Ledger:
         """
         entry = self.leaving.popleft()
         if entry.is_watermark:
-            return self._receive_watermark(entry)
+            self._watermarks -= 1
+            self._refill_at = self.next_peak  # the feeder may wait for the place of a watermark
+            return entry.element
         results: Any = entry.results
         if len(results) == 1:
             output = results[0]
@@ -544,11 +530,6 @@ class Ledger:
             self._received = 0
             self.next_peak += 1
         return output
-
-    def _receive_watermark(self, entry: Entry) -> Any:
-        self._watermarks -= 1
-        self._refill_at = self.next_peak  # the feeder may wait for the place of a watermark
-        return entry.element
 
     def consumer_has_caught_up(self, now: float) -> None:
         """Record that the consumer has received all outputs, without waiting for them."""

@@ -57,7 +57,6 @@ HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
     "wait_for_gate": (("held_back", _nothing),),
     "wait_for_slot": (("waits_for_slot", _nothing),),
     "start": (("started", _nothing),),
-    "start_first": (("started", _nothing),),
     "start_call": (("started", _nothing),),
     "fail_attempt": (("attempt_failed", _error),),
     "back_off": (("backing_off", _backoff),),

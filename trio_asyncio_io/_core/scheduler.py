@@ -218,7 +218,7 @@ class Scheduler:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
         entry, waiting, _ = start = self.starts.popleft()
         if waiting is None:
-            self.ledger.start_first(entry, now)
+            self.ledger.start_call(entry, now)
         else:
             waiting.run(self.ledger.start_call, entry, now)
         if not self.starts and not self.waiting:
@@ -554,9 +554,9 @@ class Scheduler:
             self.ledger.refuse(refusal)
         self.ledger.reserve()
         self.starts.append((entry, waiting, refusal))
+        self.ledger.end_slot_wait(entry, entry.since if waiting is None else waiting.since, now)
         if waiting is None:
             return
-        self.ledger.end_slot_wait(entry, waiting.since, now)
         if self._failed:
             self._failed.difference_update(entry.records)
             self._count_failed()

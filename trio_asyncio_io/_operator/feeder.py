@@ -127,13 +127,13 @@ class Feeder:
         try:
             entry = accept(element, now)
         except StopIteration as error:  # `map` would take it for the end of the source
-            self.ledger.hold(element)
+            self.ledger.put_back(element)
             raise RuntimeError(f"a function of the operator raised StopIteration for {describe(element)}") from error
         except BaseException:  # raised by the user's key, or an interrupt in it
-            self.ledger.hold(element)
+            self.ledger.put_back(element)
             raise
         if entry is None:
-            self.ledger.hold(element)
+            self.ledger.put_back(element)
             return True
         self._accepted(entry)
         return self._pace.is_due(now) or self._refusal is not None
