@@ -191,13 +191,10 @@ class GateLine:
 
         `waiting`: the call, if it waits in one of them already. Raises the same errors as `delay`.
         """
-        if self.must_wait(weights, now, waiting):
-            return self
-        return self.common if self.common is not None and self.common.must_wait(weights, now, waiting) else None
-
-    def must_wait(self, weights: Weights, now: float, waiting: WaitingCall | None) -> bool:
-        """Whether a call has to wait in this line. The arguments, and the errors, are those of `line_for`."""
-        return bool(self.heap and self.heap[0][1] is not waiting) or self.delay(weights, now) > 0
+        for line in (self, self.common):
+            if line is not None and ((line.heap and line.heap[0][1] is not waiting) or line.delay(weights, now) > 0):
+                return line
+        return None
 
     # Waits
 

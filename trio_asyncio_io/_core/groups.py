@@ -113,13 +113,17 @@ class Grouping:
         size: The largest number of records in a group. 0: each record is a call of its own, and none waits here.
         wait: Seconds for which the first new record of a group waits for others.
         splits: Whether the records of a call that has failed are called again in halves.
+
+    Attributes:
+        size, wait, splits: As given.
+        pools: The records that wait for their group.
     """
 
     def __init__(self, size: int = 0, wait: float = 0.0, *, splits: bool = False) -> None:
         self.size = size
         self.wait = wait
         self.splits = splits
-        self._pools: dict[GroupKey, Pool] = {}
+        self.pools: dict[GroupKey, Pool] = {}
         # Heaps. An item is out of date if its pool has another rank, or another instant
         self._due: list[tuple[float, int, Pool]] = []  # by the instant at which the group is complete
         self._complete: list[tuple[Rank, int, Pool]] = []  # pools with a complete group, by rank
@@ -127,17 +131,12 @@ class Grouping:
         self._behind: dict[GateLine, list[Pool]] = {}  # pools behind a group in the line of their key
         self._numbers = count()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no record waits for its group."""
-        return not self._pools
-
     def add(self, entry: Entry, since: float, line: GateLine, half: Half | None = None) -> None:
         """A record waits for its group since then."""
         key = GroupKey(entry.attempts > 0, line, half)
-        pool = self._pools.get(key)
+        pool = self.pools.get(key)
         if pool is None:
-            pool = self._pools[key] = Pool(key, self.size, 0.0 if key.is_retry else self.wait)
+            pool = self.pools[key] = Pool(key, self.size, 0.0 if key.is_retry else self.wait)
             line.running += 1  # the gates stay in use
         rank = rank_of(entry)
         is_first = not pool.records or rank < pool.rank
@@ -177,7 +176,7 @@ class Grouping:
 
     def waits_for_more(self, number: int, line: GateLine) -> bool:
         """Whether this number of new records in front of these gates leaves a group incomplete that is not due."""
-        pool = self._pools.get(GroupKey(is_retry=False, line=line, half=None))
+        pool = self.pools.get(GroupKey(is_retry=False, line=line, half=None))
         return pool is not None and not pool.is_due and len(pool.records) + number < self.size
 
     def complete(self, common: GateLine, *, may_grow: bool, only_retries: bool) -> Pool | None:
@@ -219,7 +218,7 @@ class Grouping:
             pool.is_due = pool.opened + pool.wait <= now
             self._push(pool, self._all, *((self._complete,) if pool.is_complete else ()))
         else:
-            del self._pools[pool.key]
+            del self.pools[pool.key]
             pool.key.line.running -= 1
         return Group([entry for _, _, entry in taken], pool.key.half), waits
 

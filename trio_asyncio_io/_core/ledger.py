@@ -205,15 +205,11 @@ class Ledger:
 
     def note_free_slots(self, now: float, *, starting: int = 0, idles: bool = False) -> None:
         """Record that all attempts that may start now have started. See `Flow.note_free_slots`."""
-        self.flow.note_free_slots(now, self.count_jobs(), starting=starting, idles=idles)
+        self.flow.note_free_slots(now, len(self.jobs) + self._ungrouped, starting=starting, idles=idles)
 
     def may_refill(self) -> bool:
         """Whether a feeder that waits for room may continue. Room for any element suffices if no job waits."""
         return self.next_peak >= self._refill_at or not self.jobs
-
-    def has_unreported_room(self) -> bool:
-        """Whether there is room in which the feeder is not interested yet, because it waits for more."""
-        return self._low_water < self.buffered < self.bound
 
     def end_input(self, now: float) -> None:
         """Record that no more elements will be accepted."""
@@ -228,10 +224,6 @@ class Ledger:
         """Start no more attempts. Records without results stay in the snapshot, unfinished."""
         self.may_start = False
         self.jobs.clear()
-
-    def count_jobs(self) -> int:
-        """How many records can start as soon as a slot is free."""
-        return len(self.jobs) + self._ungrouped
 
     def may_grow(self) -> bool:
         """Whether more records may come before a call ends or the consumer receives."""
@@ -270,13 +262,19 @@ class Ledger:
 
     def wait_for_gate(self, call: Entry, now: float, of_key: bool) -> None:  # noqa: ARG002, FBT001 - for observers
         """Record that a gate holds back a call. A slot is free for it, unless the gate is one of its key."""
-        self._count_at_gates(len(call.records), of_key=of_key)
+        if of_key:
+            self.flow.at_keys += len(call.records)
+        else:
+            self.counters.at_gate += len(call.records)
 
     def end_gate_wait(
         self, call: Entry, since: float, now: float, by_gate: Mapping[str, float], *, of_key: bool
     ) -> None:
         """Record for how long each of these gates has held back a call. See `wait_for_gate`."""
-        self._count_at_gates(-len(call.records), of_key=of_key)
+        if of_key:
+            self.flow.at_keys -= len(call.records)
+        else:
+            self.counters.at_gate -= len(call.records)
         totals: Any = self.counters.seconds_by_gate
         for entry in call.records:
             if not entry.attempts:
@@ -285,12 +283,6 @@ class Ledger:
             for gate, seconds in by_gate.items():
                 totals[gate] = totals.get(gate, 0.0) + seconds
             self.flow.end_gate_wait(now - since)
-
-    def _count_at_gates(self, records: int, *, of_key: bool) -> None:
-        if of_key:
-            self.flow.at_keys += records
-        else:
-            self.counters.at_gate += records
 
     # Attempts
 

@@ -174,7 +174,7 @@ class Scheduler:
     @property
     def has_waiting(self) -> bool:
         """Whether records wait for a retry, a gate or their group."""
-        return len(self.waiting) > 0 or not self.grouping.is_empty
+        return len(self.waiting) > 0 or len(self.grouping.pools) > 0
 
     @property
     def must_wait_for_reports(self) -> bool:
@@ -192,8 +192,7 @@ class Scheduler:
         Each start is accounted for and reported to the gates. A worker takes it from `starts`. A call that a gate
         refuses has its slot, and fails in it.
         """
-        ledger, line = self.ledger, self._line
-        jobs = ledger.jobs
+        ledger, line, jobs = self.ledger, self._line, self.ledger.jobs
         if not self._counters.running:  # no end of a call can change a gate: one that still waits for it is broken
             if line.held_until == inf:
                 line.held_until = -inf
@@ -207,9 +206,9 @@ class Scheduler:
                 self._admit(waiting.entry, waiting, now)
             elif jobs and has_place:
                 self._admit(ledger.take(), None, now)
-            elif not line.heap or line.held_until > now or not self._may_be_next(line.heap[0][1]):
+            elif (first := self._first_in_line()) is None or not self._admit(first.entry, first, now):
                 break
-            elif not self._admit(line.heap[0][1].entry, line.heap[0][1], now) or (self.grouping.size and self.starts):
+            elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
         # Only after the end of the input, it matters whether a new record has started
         ledger.note_free_slots(now, idles=ledger.input_ended and all(call.attempts for call, _, _ in self.starts))
@@ -267,15 +266,13 @@ class Scheduler:
         """Whether `assign` may start an attempt: true if there is one."""
         if not self._has_slot:
             return False
-        line, has_place = self._line, self._has_place
-        if self._changed or self._has_ready(has_place):
-            return True
-        if line.heap and line.held_until == -inf and self._may_be_next(line.heap[0][1]):
+        has_place = self._has_place
+        if self._changed or self._has_ready(has_place) or self._first_in_line() is not None:
             return True
         jobs = len(self.ledger.jobs)
         if not self.grouping.size:
             return jobs > 0 and has_place
-        makes_group = jobs > 0 and not (self.ledger.may_grow() and self.grouping.waits_for_more(jobs, line))
+        makes_group = jobs > 0 and not (self.ledger.may_grow() and self.grouping.waits_for_more(jobs, self._line))
         return (makes_group and not self._flow.must_retry_first) or self._complete_pool() is not None
 
     @property
@@ -387,9 +384,13 @@ class Scheduler:
         ready = self._for_slot
         return len(ready) > 0 and (has_place or ready[0][1].entry.attempts > 0)
 
-    def _may_be_next(self, waiting: WaitingCall) -> bool:
-        """Whether no retry must start before this call."""
-        return waiting.entry.attempts > 0 or not self._flow.must_retry_first
+    def _first_in_line(self) -> WaitingCall | None:
+        """The first call in the line of all calls, unless its gates hold it back, or retries must start before it."""
+        line = self._line
+        if not line.heap or line.held_until > -inf:
+            return None
+        waiting = line.heap[0][1]
+        return waiting if waiting.entry.attempts > 0 or not self._flow.must_retry_first else None
 
     def _wait_for_slot(self, waiting: WaitingCall) -> None:
         entry = waiting.entry
@@ -410,8 +411,6 @@ class Scheduler:
         self.grouping.add(entry, since, line, half)
 
     def _complete_pool(self) -> Pool | None:
-        if self.grouping.is_empty:
-            return None
         may_grow, only_retries = self.ledger.may_grow(), self._flow.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 

@@ -152,7 +152,7 @@ class Feeder:
         """The number of elements until the next checkpoint."""
         if not self.ledger.counters.running:  # at the start, or the calls do not suspend
             return max(ELEMENTS_PER_PASS, self.jobs_per_pass)
-        return max(FEW_ELEMENTS, self.jobs_per_pass - self.ledger.count_jobs())
+        return max(FEW_ELEMENTS, self.jobs_per_pass - len(self.ledger.jobs))
 
     async def _clear_backlog(self) -> None:
         pace = Pace(ELEMENTS_PER_PASS)

@@ -344,7 +344,7 @@ class Worker:
             await trio.lowlevel.checkpoint()
             self._paused_until = pool.current_time() + SECONDS_PER_PASS
         else:
-            if pool.ledger.has_unreported_room():
+            if pool.has_room.is_awaited and pool.ledger.has_room():
                 pool.has_room.wake()  # a feeder that waits for more room continues now
             if not pool.has_ended:
                 await pool.has_attempt.wait()
