@@ -339,12 +339,11 @@ class Admission:
         """
         since, position = self.since, 0
         try:
-            for each, weight in zip(self.line.passed, self.weights, strict=True):
+            for position, (each, weight) in enumerate(zip(self.line.passed, self.weights, strict=True)):
                 if each.gate.is_idle:
                     self.idle += (position,)
                 else:
                     each.gate.started(since + each.offset, weight)
-                position += 1
         except Exception:
             for number, earlier in enumerate(self.line.passed[:position]):
                 if number not in self.idle:

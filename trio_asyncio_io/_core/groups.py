@@ -47,20 +47,24 @@ class Group(Entry):
         half: The half to which the records belong. None: the call was not split from another one.
 
     Attributes:
-        records, half: As given.
         value: The argument of the function: the list of the records' values.
         since: The earliest start of a record's first attempt, as soon as the group has started.
     """
 
-    __slots__ = ("depth", "half", "records")
+    __slots__ = ("_records", "depth", "half")
 
     def __init__(self, records: Sequence[Entry], half: Half | None) -> None:
         first = records[0]
         super().__init__(first.element, [entry.value for entry in records], first.sequence, first.since)
         self.attempts = first.attempts
-        self.records = records
+        self._records = records
         self.half = half
         self.depth = 0 if half is None else half.depth
+
+    @property
+    def records(self) -> Sequence[Entry]:
+        """The records of the group."""
+        return self._records
 
 
 class GroupKey(NamedTuple):
@@ -222,10 +226,13 @@ class Grouping:
             pool.key.line.running -= 1
         return Group([entry for _, _, entry in taken], pool.key.half), waits
 
-    def halves(self, call: Entry) -> Sequence[Half | None]:
-        """For each record of a call that has failed, the half in which it is called again. None: it is not."""
+    def halves(self, call: Entry, *, may_help: bool = True) -> Sequence[Half | None]:
+        """For each record of a call that has failed, the half in which it is called again if it is not retried.
+
+        None: it is not called again. `may_help`: whether a call for fewer records may succeed.
+        """
         number = len(call.records)
-        if number == 1 or not self.splits:
+        if number == 1 or not (self.splits and may_help):
             return (None,) * number
         middle, depth = (number + 1) // 2, call.depth + 1
         return (Half(depth),) * middle + (Half(depth),) * (number - middle)

@@ -312,11 +312,9 @@ class Ledger:
         if running > counters.peak_running:
             counters.peak_running = running
 
-    def release(self, call: Entry, now: float) -> None:
-        """Nobody starts the call that has this slot. Its records stay in the snapshot, unfinished."""
+    def release(self) -> None:
+        """Nobody starts the call that has a slot. Its records stay in the snapshot, unfinished."""
         self.counters.running -= 1
-        if call.attempts:
-            self.cancel_retry(call, now)
 
     def start_call(self, call: Entry, now: float) -> None:
         """Start an attempt of records whose call has its slot. Their waits do not count towards its timeout."""

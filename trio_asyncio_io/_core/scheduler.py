@@ -73,6 +73,7 @@ class Gates(Protocol):
     def end(self, call: Entry, since: float, end: Outcome, now: float) -> object: ...
 
 
+@dataclass(eq=False)
 class RunningCalls:
     """The running calls by deadline: `entry.since + timeout`.
 
@@ -84,14 +85,12 @@ class RunningCalls:
         timeout: Seconds, the same for all records. With `math.inf` no deadline expires.
 
     Attributes:
-        timeout: As given.
         scopes: running call -> its worker's cancel scope, opaque here. First attempts are in the order of their starts.
     """
 
-    def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
-        self.scopes: dict[Entry, Any] = {}
-        self._retries: list[float] = []  # a heap of deadlines; some are of records that have ended
+    timeout: float
+    scopes: dict[Entry, Any] = field(default_factory=dict, init=False)
+    _retries: list[float] = field(default_factory=list, init=False)  # a heap of deadlines; some calls have ended
 
     def set_retry(self, entry: Entry, scope: Any) -> float:
         """The time of a record runs again. Returns its deadline."""
@@ -158,9 +157,9 @@ class Scheduler:
         self._counters = self.ledger.counters
         self._line = GateLine(()) if self.gates is None else self.gates.line
         self.waiting: dict[int, WaitingCall] = {}
-        self._backoffs: list[tuple[float, int, WaitingCall]] = []  # a heap
+        # A heap: the ends of backoffs, and the instants for which lines of keys wait; invalid if `held_until` differs
+        self._due: list[tuple[float, int, WaitingCall | GateLine]] = []
         self._for_slot: list[tuple[Rank, WaitingCall]] = []  # a heap by rank
-        self._keys_due: list[tuple[float, int, GateLine]] = []  # a heap; invalid if `line.held_until` differs
         self._changed: set[GateLine] = set()  # lines of keys
         self._held: set[GateLine] = set()  # lines of keys, until a call ends
         self._numbers = count()
@@ -231,12 +230,12 @@ class Scheduler:
         """
         if not self.ledger.may_start:
             return
-        while self._backoffs and self._backoffs[0][0] <= now:
-            self._wait_for_slot(heappop(self._backoffs)[2])
-        while self._keys_due and self._keys_due[0][0] <= now:
-            at, _, line_of_key = heappop(self._keys_due)
-            if line_of_key.held_until == at:
-                self._changed.add(line_of_key)
+        while self._due and self._due[0][0] <= now:
+            at, _, each = heappop(self._due)
+            if isinstance(each, WaitingCall):
+                self._wait_for_slot(each)
+            elif each.held_until == at:
+                self._changed.add(each)
         while self._changed and self.ledger.may_start:
             self._check_key(self._changed.pop(), now)
         line = self._line
@@ -252,9 +251,7 @@ class Scheduler:
         """When to call `assign` again, if nothing else happens before."""
         if not self.ledger.may_start:
             return inf
-        at = self._backoffs[0][0] if self._backoffs else inf
-        if self._keys_due:
-            at = min(at, self._keys_due[0][0])
+        at = self._due[0][0] if self._due else inf
         if self._counters.running < self.capacity:
             if self.grouping.size:
                 at = min(at, self.grouping.due_at())
@@ -322,7 +319,7 @@ class Scheduler:
         cause = None if self.gates is None else error  # of a refusal
         waiting = self.waiting[entry.sequence] = WaitingCall(entry, due, context, cause, half)
         self.is_plain = False
-        heappush(self._backoffs, (due, entry.sequence, waiting))
+        heappush(self._due, (due, next(self._numbers), waiting))
         if error is not None and not (self.gates is not None and self.gates.has_keys):
             self._failed.add(entry)
             self._count_failed()
@@ -350,10 +347,9 @@ class Scheduler:
         for call, waiting, refusal in starts:
             if self.gates is not None and refusal is None:
                 self.gates.end(call, now, CANCELLED, now)
-            if waiting is None:
-                self.ledger.release(call, now)
-            else:
-                waiting.run(self.ledger.release, call, now)
+            self.ledger.release()
+            if waiting is not None:
+                self.waiting[call.sequence], waiting.since = waiting, now
         for waiting in self.waiting.values():
             if waiting.waits_in is self._line:
                 self._leave_line(waiting, now)
@@ -362,7 +358,7 @@ class Scheduler:
                     self.ledger.end_slot_wait(waiting.entry, waiting.since, now)
                 waiting.run(self.ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
-        for records in (self._backoffs, self._for_slot, self._keys_due, self._changed, self._held, self._failed):
+        for records in (self._due, self._for_slot, self._changed, self._held, self._failed):
             records.clear()
         self.ledger.note_free_slots(now)
 
@@ -456,13 +452,13 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self._fail(error, None)
             return False
-        if waiting is None:
-            waiting = None if admission else WaitingCall(entry, entry.since, line=line, weights=weights)
-        elif waiting.waits_in is not None:
+        if waiting is not None and waiting.waits_in is not None:
             if waits_in is waiting.waits_in:
                 return False
             self._leave_line(waiting, now)
-        if waits_in is None:
+        if admission is None and waiting is None:
+            waiting = WaitingCall(entry, entry.since, line=line, weights=weights)
+        if waits_in is None or waiting is None:
             self._start(entry, waiting, now, admission, refusal)
         else:
             self._wait_for_gate(waiting, waits_in, now)
@@ -531,7 +527,7 @@ class Scheduler:
             self._end_gate_wait(waiting, line, now)
             self._wait_for_slot(waiting)
         elif delay < inf:
-            heappush(self._keys_due, (line.held_until, next(self._numbers), line))
+            heappush(self._due, (line.held_until, next(self._numbers), line))
         else:
             self._held.add(line)
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
-from weakref import WeakMethod
+from typing import Any, NamedTuple, Protocol
 
 import trio
 from trio.lowlevel import Task, current_task, enable_ki_protection
@@ -26,14 +25,13 @@ __all__ = [
     "WeighedCall",
     "Worker",
     "follow_creator",
-    "ledger_of_call",
     "nurseries_of_call",
+    "operator_of_call",
     "present_call",
     "register_operator",
     "register_worker",
     "remove_operator",
     "remove_worker",
-    "stop_of_call",
     "usage_of_all",
     "worker_of_call",
 ]
@@ -176,10 +174,11 @@ class Worker(Protocol):
         """Report that the call has raised, or was cancelled (None), and that another call has given the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Operator:
+class Operator(NamedTuple):
+    """The operator that a task makes calls for. `stop` stops it with an exception."""
+
     ledger: Ledger
-    stop: WeakMethod[Callable[[Exception], None]]  # its object holds the nursery
+    stop: Callable[[Exception], None]
 
 
 # Of calls that no worker makes. In a worker, setting a variable would cost a copy of its context, and a checkpoint
@@ -187,7 +186,7 @@ _FROM_CACHE: ContextVar[bool] = ContextVar("trio_asyncio_io_from_cache", default
 # Not weak: the traceback of an error leads from a worker to its task, so a weak key would never go
 _WORKERS: dict[Task, Worker] = {}
 # By nursery, not as a context variable, which would cost each element time
-_OPERATORS: dict[trio.Nursery, _Operator] = {}
+_OPERATORS: dict[trio.Nursery, Operator] = {}
 
 
 def register_worker(worker: Worker) -> None:
@@ -206,8 +205,8 @@ def worker_of_call() -> Worker | None:
 
 
 def register_operator(nursery: trio.Nursery, ledger: Ledger, stop: Callable[[Exception], None]) -> None:
-    """The tasks of this nursery make the calls of the operator with this ledger. Its method `stop` stops it."""
-    _OPERATORS[nursery] = _Operator(ledger, WeakMethod(stop))
+    """The tasks of this nursery make the calls of the operator with this ledger, until `remove_operator`."""
+    _OPERATORS[nursery] = Operator(ledger, stop)
 
 
 def remove_operator(nursery: trio.Nursery) -> None:
@@ -236,20 +235,9 @@ class FromCache:
             worker.set_from_cache(answered)
 
 
-def ledger_of_call() -> Ledger | None:
-    """The ledger of the innermost operator that the present task makes a call for; None: there is none.
+def operator_of_call() -> Operator | None:
+    """The innermost operator that the present task makes a call for; None: there is none.
 
     A call that several elements share is made for the operator whose element started it.
     """
-    operator = _operator_of_call()
-    return None if operator is None else operator.ledger
-
-
-def stop_of_call() -> Callable[[Exception], None] | None:
-    """Stops the operator of `ledger_of_call` with an exception."""
-    operator = _operator_of_call()
-    return None if operator is None else operator.stop()
-
-
-def _operator_of_call() -> _Operator | None:
     return next((_OPERATORS[nursery] for nursery in nurseries_of_call() if nursery in _OPERATORS), None)

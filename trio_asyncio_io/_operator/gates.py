@@ -9,6 +9,7 @@ it, or the gate itself. Each of them is a `SharedGate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from math import inf
@@ -26,12 +27,13 @@ from .._values.notes import set_on
 from .calls import WeighedCall, present_call
 from .tasks import dict_of_run
 
-__all__ = ["Gates"]
+__all__ = ["CallInGates", "Gates"]
 
 FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
 MAX_UNUSED = 10_000  # keys without calls whose gates are kept for their state
 
 
+@dataclass(eq=False)
 class GateFamily:
     """The copies of one gate, by key, in the present Trio run. All operators that use the family share it.
 
@@ -44,24 +46,25 @@ class GateFamily:
         users: Called when the family has become idle, or is no longer idle.
     """
 
-    def __init__(self, copies: Copies, identity: Hashable) -> None:
-        self.gate = copies.gate
-        self._identity = identity
-        self.users: set[Callable[[], None]] = set()
-        self._copies = copies
+    copies: Copies
+    identity: Hashable
+    users: set[Callable[[], None]] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self.gate = self.copies.gate
         self._in_use: dict[Hashable, SharedGate] = {}
         self._was_idle = self.is_idle
 
     @property
     def is_idle(self) -> bool:
         """Whether no call has to be checked."""
-        return self.gate.is_idle and not self._copies.busy
+        return self.gate.is_idle and not self.copies.busy
 
     def use(self, key: Hashable) -> SharedGate:
         """The gate of this key, or with None that of all calls."""
         shared = self._in_use.get(key)
         if shared is None:
-            gate = self._copies[key]
+            gate = self.copies[key]
             shared = self._in_use[key] = SharedGate(gate, offset_of(gate), lambda: self._refresh(key))
             self._forget_some()
         return shared
@@ -76,40 +79,41 @@ class GateFamily:
             if may_forget(shared.gate):  # its clock stands still from here to the next run
                 self._forget(key)
             else:
-                self._copies[key] = self._copies.pop(key)  # the last of those without calls
+                self.copies[key] = self.copies.pop(key)  # the last of those without calls
 
     def release(self, refresh: Callable[[], None]) -> None:
         """An operator has ended. If only one object uses the family, it goes; its state is in the gates."""
         self.users.discard(refresh)
         if not self.users and self.gate.identity == id(self.gate):
-            dict_of_run(_FAMILIES).pop(self._identity, None)
+            dict_of_run(_FAMILIES).pop(self.identity, None)
 
     def _forget_some(self) -> None:
         """Forget the keys without calls, except the `MAX_UNUSED` most recently used of those whose state matters.
 
         A gate with `must_keep` keeps all of those. On average, this takes a few steps per key.
         """
-        if len(self._copies) < max(FEW, self._copies.enough):
+        if len(self.copies) < max(FEW, self.copies.enough):
             return
         kept = []
-        for key in [key for key in self._copies if key not in self._in_use]:
-            if may_forget(self._copies[key]):
+        for key in [key for key in self.copies if key not in self._in_use]:
+            if may_forget(self.copies[key]):
                 self._forget(key)
             elif not self.gate.must_keep:
                 kept.append(key)
         for key in kept[:-MAX_UNUSED]:
             self._forget(key)
-        self._copies.enough = min(2 * len(self._copies), len(self._copies) + MAX_UNUSED)
+        self.copies.enough = min(2 * len(self.copies), len(self.copies) + MAX_UNUSED)
 
     def _forget(self, key: Hashable) -> None:
-        del self._copies[key]
-        self._set_busy(key, is_busy=False)
+        del self.copies[key]
+        self._refresh(key)
 
     def _refresh(self, key: Hashable) -> None:
-        self._set_busy(key, is_busy=not self._copies[key].is_idle)
-
-    def _set_busy(self, key: Hashable, *, is_busy: bool) -> None:
-        (self._copies.busy.add if is_busy else self._copies.busy.discard)(key)
+        """The gate of this key has become idle or busy, or was forgotten."""
+        if key in self.copies and not self.copies[key].is_idle:
+            self.copies.busy.add(key)
+        else:
+            self.copies.busy.discard(key)
         if self.is_idle != self._was_idle:
             self._was_idle = self.is_idle
             for refresh in list(self.users):
@@ -168,6 +172,7 @@ def use_family(copies: Copies, refresh: Callable[[], None], *, is_keyed: bool) -
     return family
 
 
+@dataclass(eq=False)
 class Gates:
     """The gates of one operator, or of one policy.
 
@@ -187,28 +192,24 @@ class Gates:
             idle has none.
     """
 
-    def __init__(
-        self,
-        gates: tuple[Gate | PerKey, ...],
-        running: Callable[[], int],
-        on_throttled: Callable[[], None],
-        on_failure: Callable[[Exception, Entry | None], None],
-    ) -> None:
-        common = [gate for gate in gates if isinstance(gate, Gate)]
-        self._per_key = next((gate for gate in gates if isinstance(gate, PerKey)), None)
+    gates: tuple[Gate | PerKey, ...]
+    running: Callable[[], int]
+    on_throttled: Callable[[], None]
+    on_failure: Callable[[Exception, Entry | None], None]
+
+    def __post_init__(self) -> None:
+        common = [gate for gate in self.gates if isinstance(gate, Gate)]
+        self._per_key = next((gate for gate in self.gates if isinstance(gate, PerKey)), None)
         self._given = common if self._per_key is None else [*common, *self._per_key.gates]
-        self._running = running
-        self._on_throttled = on_throttled
-        self.on_failure = on_failure
         self._common: list[GateFamily] = []
         self._keyed: list[GateFamily] = []  # of the gates of the `PerKey`
-        self._lines: dict[Hashable, GateLine] = {}  # key -> its line
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
         self.longest_wait = min((gate.longest_wait for gate in self._given), default=inf)
         self.is_idle = False
         self.has_keys = self._per_key is not None
-        self.line = GateLine(common, change=self.change, count_running=running)
+        self.line = GateLine(common, change=self.change, count_running=self.running)
+        self._lines: dict[Hashable, GateLine] = {None: self.line}  # key -> its line
         self.admissions: dict[int, Admission] = {}
 
     def finding(self) -> str:
@@ -235,8 +236,6 @@ class Gates:
 
     def close(self) -> None:
         """The operator has ended."""
-        for family, _ in zip(self._common, self.line.gates, strict=False):  # not strict: `open` may have raised
-            family.leave(self.line)
         for line in self._lines.values():
             self._leave(line)
         self._lines.clear()
@@ -250,12 +249,10 @@ class Gates:
             Exception: `key` raised.
         """
         key = None if self._per_key is None else self._per_key.key(*arguments)
-        if key is None:
-            return self.line
         line = self._lines.get(key)
         if line is None:
             self._drop_some()
-            line = GateLine(self._given, self.line, key=key, change=self.change, count_running=self._running)
+            line = GateLine(self._given, self.line, key=key, change=self.change, count_running=self.running)
             line.open([family.use(key) for family in self._keyed])
             self._lines[key] = line
         return line
@@ -289,27 +286,23 @@ class Gates:
         admission = self.admissions.get(entry.sequence)
         return None if admission is None else WeighedCall(admission, self.on_failure)
 
-    def start_extra(self, call: Entry) -> _CallInGates | None:
+    def start_extra(self, call: Entry) -> CallInGates | None:
         """Start an extra call of a running record. None: a gate holds it back or refuses it, or records wait.
 
         Returns:
-            See `around`. The call weighs what the first one was estimated to weigh.
+            Its context. The call weighs what the first one was estimated to weigh.
         """
         now = trio.current_time()
         try:
             line = self.line_of(call.records[0].value)
             first = present_call(line) if line.is_weighted else None
             weights = line.weights_of_records(call.records) if first is None else first.admission.weights
-            return None if line.line_for(weights, now) else self.around(Admission(line, now, weights).start())
+            return None if line.line_for(weights, now) else CallInGates(self, Admission(line, now, weights).start())
         except RefusedError:
             return None
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self.on_failure(error, None)
             return None
-
-    def around(self, admission: Admission) -> _CallInGates:
-        """The context of an admitted call; reports its end to the gates."""
-        return _CallInGates(self, admission)
 
     def _unreported(self, call: Entry, since: float) -> Admission | None:
         """A call that started while all gates were idle. None: the user's key or weight is broken."""
@@ -353,7 +346,7 @@ class Gates:
                 outcomes.append(Outcome("error", error=error))
                 problem = raised if problem is None else problem
         if any(outcome.kind == "throttled" for outcome in outcomes):
-            self._on_throttled()
+            self.on_throttled()
         return outcomes, problem
 
     def change(self, line: GateLine) -> None:
@@ -365,37 +358,41 @@ class Gates:
         self._notify()
 
     def _leave(self, line: GateLine) -> None:
-        for family in self._keyed:
+        families = self._common if line is self.line else self._keyed
+        for family, _ in zip(families, line.gates, strict=False):  # not strict: `open` may have raised
             family.leave(line)
 
     def _drop_some(self) -> None:
         """Drop the keys without calls. The cost is a few steps per key, on average."""
         if len(self._lines) >= self._enough:
-            for key in [key for key, line in self._lines.items() if not (line.heap or line.running)]:
+            for key in [key for key, line in self._lines.items() if line.common and not (line.heap or line.running)]:
                 self._leave(self._lines.pop(key))
             self._enough = max(FEW, 2 * len(self._lines))
 
 
-class _CallInGates:
-    """See `Gates.around`. A generator with `@contextmanager` could not pass on an error that is a frozen dataclass."""
+@dataclass(eq=False)
+class CallInGates:
+    """The context of an admitted call; reports its end to the gates.
 
-    def __init__(self, gates: Gates, admission: Admission) -> None:
-        self._gates = gates
-        self._admission = admission
+    A generator with `@contextmanager` could not pass on an error that is a frozen dataclass.
+    """
+
+    gates: Gates
+    admission: Admission
 
     def __enter__(self) -> None:
-        earlier = present_call(self._admission.line)  # of the same element, in these gates
+        earlier = present_call(self.admission.line)  # of the same element, in these gates
         if earlier is not None:
-            earlier.admission.extras += (self._admission,)
+            earlier.admission.extras += (self.admission,)
         outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        self._token = CURRENT_CALL.set(WeighedCall(self._admission, self._gates.on_failure, outer))
+        self._token = CURRENT_CALL.set(WeighedCall(self.admission, self.gates.on_failure, outer))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         CURRENT_CALL.reset(self._token)
         end = Reading(error) if isinstance(error, Exception) else OK if error is None else CANCELLED
-        problem = self._gates.end_admitted(self._admission, end, trio.current_time())
-        self._gates.change(self._gates.line)
+        problem = self.gates.end_admitted(self.admission, end, trio.current_time())
+        self.gates.change(self.gates.line)
         if problem is not None:
             raise problem from error

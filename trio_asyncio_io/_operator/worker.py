@@ -480,7 +480,10 @@ class Worker:
         draw = None
         if self._pool.has_groups:
             self._pool.invoker.name_group(error, call.records)
-            draw, errors, halves = self._pool.retries.draw(), self._errors(error, call), self._halves_of(call, reading)
+            # After a timeout, fewer records may take less time
+            may_help = self._pool.retries.is_timeout(error) or may_help_to_split(reading)
+            halves = self._pool.scheduler.grouping.halves(call, may_help=may_help)
+            draw, errors = self._pool.retries.draw(), self._errors(error, call)
         longest_wait = inf if self._pool.gates is None else self._pool.gates.longest_wait
         for entry, each, half in zip(call.records, errors, halves, strict=True):
             self._end_failed(call, entry, each, reading, now, draw=draw, half=half, at_most=longest_wait)
@@ -489,7 +492,7 @@ class Worker:
     def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
         """The first deadline of a record has ended the call. For the other records, their attempt has timed out."""
         draw = self._pool.retries.draw()
-        for entry, half in zip(call.records, self._halves_of(call), strict=True):
+        for entry, half in zip(call.records, self._pool.scheduler.grouping.halves(call), strict=True):
             if entry.since + self._pool.timeout <= now:
                 self._failures.append(_Failure(entry, cause=cause))
                 continue
@@ -561,18 +564,6 @@ class Worker:
             self._has_reported = True  # other calls that fail now may hold back new records
         else:
             self._failures.append(_Failure(entry, cause=error))
-
-    def _halves_of(self, call: Entry, reading: Reading | None = None) -> Sequence[Half | None]:
-        """For each record, the half in which it is called again if it is not retried. None: it is not called again.
-
-        Args:
-            call: The running call.
-            reading: What it has raised. None: a deadline has ended it.
-        """
-        halves = self._pool.scheduler.grouping.halves(call)
-        if reading is None or self._pool.retries.is_timeout(reading.error):  # fewer records may take less time
-            return halves
-        return halves if may_help_to_split(reading) else (None,) * len(halves)
 
     def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
         """One copy of the error for each record, because each gets its own notes."""

@@ -13,8 +13,8 @@ from trio.lowlevel import ParkingLot, enable_ki_protection
 from .._core.admission import Admission, GateLine, WaitingCall
 from .._core.gate import Gate, PerKey, RefusedError, as_gates
 from .._core.queue import Entry
-from .._operator.calls import ledger_of_call, stop_of_call
-from .._operator.gates import Gates
+from .._operator.calls import operator_of_call
+from .._operator.gates import CallInGates, Gates
 from ._policy import Policy, Wrapped, by_position
 
 __all__ = ["gated"]
@@ -73,7 +73,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
             admission = await self._admitted(gates, values)
             self._running += 1
             try:
-                with gates.around(admission):
+                with CallInGates(gates, admission):
                     result: R = await self._call(*values)
             finally:
                 self._running -= 1
@@ -157,14 +157,14 @@ def _wake(line: GateLine) -> None:
 
 
 def _count_throttled() -> None:
-    ledger = ledger_of_call()
-    if ledger is not None:
-        ledger.throttle()
+    operator = operator_of_call()
+    if operator is not None:
+        operator.ledger.throttle()
 
 
 def _stop(error: Exception, _: Entry | None) -> None:
     """A gate is broken: stop the operator. Without one, the call raises the error."""
-    stop = stop_of_call()
-    if stop is None:
+    operator = operator_of_call()
+    if operator is None:
         raise error
-    stop(error)
+    operator.stop(error)

@@ -21,7 +21,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._core.reading import outcome_of
-from .._operator.calls import Worker, ledger_of_call, worker_of_call
+from .._operator.calls import Worker, operator_of_call, worker_of_call
 from .._operator.errors import NotAsyncError, is_cancelled, split
 from .._values.checks import check_int, check_number
 from .._values.describe import describe
@@ -136,8 +136,8 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
                 raise
             if race.is_won_by_extra:
                 self.won += 1
-                if (ledger := ledger_of_call()) is not None:
-                    ledger.win_hedge()
+                if (operator := operator_of_call()) is not None:
+                    operator.ledger.win_hedge()
                 if worker is not None:
                     worker.lose(race.take_error())
         if self._percent:
@@ -170,8 +170,8 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
         if context is not None:
             self._saved -= 1
             self.extra_calls += 1
-            if (ledger := ledger_of_call()) is not None:
-                ledger.hedge()
+            if (operator := operator_of_call()) is not None:
+                operator.ledger.hedge()
         return context
 
 
