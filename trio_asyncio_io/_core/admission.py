@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import repeat
 from math import inf, isnan
 from typing import Any, TypeAlias
 
@@ -345,9 +346,7 @@ class Admission:
                 else:
                     each.gate.started(since + each.offset, weight)
         except Exception:
-            for number, earlier in enumerate(self.line.passed[:position]):
-                if number not in self.idle:
-                    earlier.gate.ended(since + earlier.offset, 0.0, CANCELLED, self.weights[number])
+            self.end(repeat(CANCELLED, position), since)
             raise
         self.has_started = True
         self.line.running += 1

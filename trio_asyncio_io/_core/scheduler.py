@@ -199,11 +199,10 @@ class Scheduler:
         if self.waiting or self.grouping.size:
             self.advance(now)
         while self._has_slot:
-            has_place = self._has_place
-            waiting = self._first_ready(now, has_place) if self._for_slot or self.grouping.size else None
+            waiting = self._first_ready(now) if self._for_slot or self.grouping.size else None
             if waiting is not None:
                 self._admit(waiting.entry, waiting, now)
-            elif jobs and has_place:
+            elif jobs and self._has_place:
                 self._admit(ledger.take(), None, now)
             elif (first := self._first_in_line()) is None or not self._admit(first.entry, first, now):
                 break
@@ -263,12 +262,11 @@ class Scheduler:
         """Whether `assign` may start an attempt: true if there is one."""
         if not self._has_slot:
             return False
-        has_place = self._has_place
-        if self._changed or self._has_ready(has_place) or self._first_in_line() is not None:
+        if self._changed or self._has_ready or self._first_in_line() is not None:
             return True
         jobs = len(self.ledger.jobs)
         if not self.grouping.size:
-            return jobs > 0 and has_place
+            return jobs > 0 and self._has_place
         makes_group = jobs > 0 and not (self.ledger.may_grow() and self.grouping.waits_for_more(jobs, self._line))
         return (makes_group and not self._flow.must_retry_first) or self._complete_pool() is not None
 
@@ -364,21 +362,22 @@ class Scheduler:
 
     # Candidates
 
-    def _first_ready(self, now: float, has_place: bool) -> WaitingCall | None:  # noqa: FBT001
+    def _first_ready(self, now: float) -> WaitingCall | None:
         """Remove and return the call that goes to the gates next, if it is not that of the next job."""
         jobs, ready = self.ledger.jobs, self._for_slot
         pool = self._complete_pool() if self.grouping.size else None
-        if self._has_ready(has_place):
+        if self._has_ready:
             rank, waiting = ready[0]
             if (not jobs or rank < rank_of(jobs[0])) and (pool is None or rank < pool.rank):
                 heappop(ready)
                 return waiting
         return None if pool is None else self._form(pool, now)
 
-    def _has_ready(self, has_place: bool) -> bool:  # noqa: FBT001
+    @property
+    def _has_ready(self) -> bool:
         """Whether the first of the calls that wait for a slot may go to the gates."""
         ready = self._for_slot
-        return len(ready) > 0 and (has_place or ready[0][1].entry.attempts > 0)
+        return len(ready) > 0 and (ready[0][1].entry.attempts > 0 or self._has_place)
 
     def _first_in_line(self) -> WaitingCall | None:
         """The first call in the line of all calls, unless its gates hold it back, or retries must start before it."""

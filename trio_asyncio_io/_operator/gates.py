@@ -208,7 +208,7 @@ class Gates:
         self.longest_wait = min((gate.longest_wait for gate in self._given), default=inf)
         self.is_idle = False
         self.has_keys = self._per_key is not None
-        self.line = GateLine(common, change=self.change, count_running=self.running)
+        self.line = GateLine(common, count_running=self.running)
         self._lines: dict[Hashable, GateLine] = {None: self.line}  # key -> its line
         self.admissions: dict[int, Admission] = {}
 
@@ -226,7 +226,7 @@ class Gates:
         Raises:
             ValueError: A gate has the name of another one, with another configuration.
         """
-        self._notify, self._on_change = refresh, change
+        self._notify, self.line.change = refresh, change
         for gate in self.line.given:
             self._common.append(use_family(Copies(gate), self._refresh, is_keyed=False))
         for copies in () if self._per_key is None else self._per_key.copies:
@@ -252,7 +252,7 @@ class Gates:
         line = self._lines.get(key)
         if line is None:
             self._drop_some()
-            line = GateLine(self._given, self.line, key=key, change=self.change, count_running=self.running)
+            line = GateLine(self._given, self.line, key=key, change=self.line.change, count_running=self.running)
             line.open([family.use(key) for family in self._keyed])
             self._lines[key] = line
         return line
@@ -329,7 +329,7 @@ class Gates:
             self.on_failure(error, None)
         self.line.held_until = -inf
         if admission.line is not self.line:
-            self.change(admission.line)
+            self.line.change(admission.line)
         return problem
 
     def _outcomes_of(self, reading: Reading, line: GateLine) -> tuple[list[Outcome], Exception | None]:
@@ -348,10 +348,6 @@ class Gates:
         if any(outcome.kind == "throttled" for outcome in outcomes):
             self.on_throttled()
         return outcomes, problem
-
-    def change(self, line: GateLine) -> None:
-        """A gate of this line may admit a call earlier than it said."""
-        self._on_change(line)
 
     def _refresh(self) -> None:
         self.is_idle = all(family.is_idle for family in (*self._common, *self._keyed))
@@ -393,6 +389,6 @@ class CallInGates:
         CURRENT_CALL.reset(self._token)
         end = Reading(error) if isinstance(error, Exception) else OK if error is None else CANCELLED
         problem = self.gates.end_admitted(self.admission, end, trio.current_time())
-        self.gates.change(self.gates.line)
+        self.gates.line.change(self.gates.line)
         if problem is not None:
             raise problem from error

@@ -274,7 +274,7 @@ class _Gates(Gates):
 
     def open(self, refresh: Callable[[], None], change: Callable[[GateLine], object]) -> None:
         """The operator starts. The arguments are methods of its scheduler."""
-        self._notify, self._on_change = refresh, change
+        self._notify, self.line.change = refresh, change
         self.line.open([SharedGate(gate, on_idle_change=self._refresh) for gate in self.line.given])
         self._refresh()
 
