@@ -19,7 +19,7 @@ __all__ = ["Fingerprint"]
 IGNORED = frozenset(
     {"Counters", "Flow", "Sampling", "Samples", "Invoker", "Options", "Holder", "BlockContext", "Pace", "Context"}
     | {"load", "holder", "_holder", "current_time", "_current_time", "_ready_since", "_free_since", "_pace"}
-    | {"_identity"}
+    | {"identity"}
 )
 _IGNORED_OF_COMPLETED = frozenset({"since", "attempts"})
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
