@@ -12,15 +12,10 @@ from trio_asyncio_io import Observer
 
 
 class StepRecorder(Observer):
-    """Records hook, instant, sequence, element and the other arguments, with exceptions as their messages.
+    """Records hook, instant, sequence, element and the other arguments, with exceptions as their messages."""
 
-    Args:
-        failing_hook: This hook raises a ZeroDivisionError after each recorded call.
-    """
-
-    def __init__(self, failing_hook: str = "") -> None:
+    def __init__(self) -> None:
         self.steps: list[tuple[Any, ...]] = []
-        self._failing_hook = failing_hook
 
     def accepted(self, *arguments: Any) -> None:
         self._record("accepted", *arguments)
@@ -50,8 +45,6 @@ class StepRecorder(Observer):
         texts = [str(argument) if isinstance(argument, Exception) else argument for argument in arguments]
         sequence, element, *rest = texts
         self.steps.append((hook, trio.current_time(), sequence, element, *rest))
-        if hook == self._failing_hook:
-            raise ZeroDivisionError
 
 
 class Several(Observer):

@@ -116,51 +116,6 @@ async def test_an_observer_that_raises_is_logged_once_and_the_operator_continues
     assert "completed of the observer" in caplog.text
 
 
-STARTS = ["started a", "started b", "started c", "started d"]
-
-
-@pytest.mark.parametrize(
-    ("hook", "reported"),
-    [
-        ("accepted", []),
-        ("started", ["started a", "failed a"]),
-        ("attempt_failed", [*STARTS, "failed a", "completed b", "failed c", "timed_out d"]),
-        ("failed", [*STARTS, "failed a", "completed b", "failed c", "timed_out d"]),
-    ],
-)
-async def test_after_a_hook_raised_the_end_of_each_running_invocation_is_reported_once(
-    async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, hook: str, reported: list[str]
-) -> None:
-    """When a fails, b, c and d run; e starts later."""
-    observer = StepRecorder(failing_hook=hook)
-    function = Scripted(
-        {"a": Step(1.0, error=OSError), "c": Step(3.0, error=OSError), "d": Step(math.inf)}, default=Step(2.0)
-    )
-    async with async_wait("abcde", function, capacity=4, timeout=5.0, observer=observer, on_error="skip") as results:
-        assert sorted([result async for result in results]) == ["b", "e"]
-    others = ("accepted", "attempt_failed")
-    assert [f"{step[0]} {step[3]}" for step in observer.steps if step[0] not in others] == reported
-    assert caplog.text.count("raised; nothing more is reported to it") == 1
-
-
-async def test_after_a_hook_raised_an_observer_without_started_sees_the_same_ends(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    seen: list[Any] = []
-
-    class Broken(Observer):
-        def attempt_failed(self, *arguments: Any) -> None:
-            raise ZeroDivisionError
-
-        def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-            seen.append(element)
-
-    function = Scripted({"a": Step(1.0, error=OSError)}, default=Step(2.0))
-    async with async_wait("abc", function, capacity=2, timeout=5.0, observer=Broken(), on_error="skip") as results:
-        assert [result async for result in results] == ["b", "c"]
-    assert seen == ["b"]  # c has started afterwards
-
-
 class SlotRecorder(Observer):
     """Records the steps of slots, backoffs and the output order."""
 

@@ -78,23 +78,16 @@ HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
 # Steps that concern the entries that they return, if any. Others concern the records of their first argument
 _RETURNS_ENTRIES: Final = frozenset({"accept", "start", "poll"})
 
-# The ends of an invocation
-ENDS: Final = frozenset({"completed", "timed_out", "failed", "cancelled"})
 _OF_WATERMARKS: Final = {"accepted": "watermark_accepted", "dequeued": None, "emitted": "watermark_emitted"}
 
 
 class Observation:
-    """The calls of one observer's hooks for one operator.
-
-    After a hook has raised, only the end of an invocation whose start was observed is still reported, so that the
-    observer can release what it holds for that invocation.
-    """
+    """The calls of one observer's hooks for one operator, until one of them raises."""
 
     def __init__(self, observer: Observer, *, has_groups: bool) -> None:
         self._observer = observer
         self._contexts: dict[int, Context] | None = {} if has_groups else None  # sequence -> context
         self._has_failed = False
-        self._started: set[int] = set()  # sequences of the invocations whose end will be reported
 
     def follow(self, ledger: Ledger, options: Options) -> None:
         """Call the hooks after each step of this ledger from now on. Steps without a needed hook stay as they are."""
@@ -120,8 +113,6 @@ class Observation:
         """The hooks that the observer overrides, and those that these depend on."""
         overridden = {name for name, empty in getmembers(Observer, isfunction) if self._overrides(name, empty)}
         needed = overridden | {hook for hook, of_watermark in _OF_WATERMARKS.items() if of_watermark in overridden}
-        if needed & ENDS and not isinstance(self._observer, Meter):
-            needed |= {"started", *ENDS}  # so that each end is reported once, also after a hook has raised
         if self._contexts is not None:
             needed |= {"started", "dequeued", "emitted"}  # between them, a record has a context
         return needed
@@ -166,20 +157,14 @@ class Observation:
 
     def _reporter(self, hook: str) -> Callable[[Entry, tuple[Any, ...]], None]:
         """Calls a hook for an entry with these arguments, unless nothing is reported to it any more."""
-        started, contexts, is_end, is_start = self._started, self._contexts, hook in ENDS, hook == "started"
+        contexts, is_start = self._contexts, hook == "started"
         names = hook, _OF_WATERMARKS.get(hook)
         methods: list[Any] = [name and getattr(self._observer, name) for name in names]
 
         def report(entry: Entry, found: tuple[Any, ...]) -> None:
             method, sequence = methods[entry.is_watermark], entry.sequence
-            if method is None or (is_start and entry.attempts):  # a retry
+            if method is None or self._has_failed or (is_start and entry.attempts):  # a retry
                 return
-            if self._has_failed and not (is_end and sequence in started):
-                return
-            if is_start:
-                started.add(sequence)
-            elif is_end:
-                started.discard(sequence)
             try:
                 context = None if contexts is None or entry.is_watermark else self._context_of(sequence, hook)
                 if context is None:

@@ -38,8 +38,7 @@ class Observer:
     that of the operator's block.
 
     If a hook raises, the exception is logged to the logger "trio_asyncio_io", and the operator continues without the
-    observer, as Trio does with its instruments. For each record whose `started` was called before, it still calls
-    `completed`, `timed_out`, `failed` or `cancelled`, so that the observer can release what it opened.
+    observer, as Trio does with its instruments.
 
     The arguments of the hooks:
 
@@ -130,7 +129,7 @@ class Meter(Observer):
     """An observer that reads the operator's counters, so a record that completes costs it next to nothing.
 
     Its `completed` is called only for the records that took longer than `slow_from`, and its `slot_freed` only for
-    those that did not complete. After a hook has raised, no end is reported.
+    those that did not complete.
 
     Attributes:
         slow_from: Seconds. It may change at any time.
