@@ -15,14 +15,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
 from pickle import HIGHEST_PROTOCOL
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType
 from typing import Any, Generic, TypeVar, overload
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import trio
 from trio.lowlevel import RunVar, enable_ki_protection
@@ -103,7 +103,7 @@ class shared(Generic[R]):  # noqa: N801 - used like a function
     @enable_ki_protection
     async def __aenter__(self) -> R:
         resource = resource_of_run(self.name)
-        resource.check(self)
+        resource.check(self, self._parts)
         scope = present_scope()
         if scope is not None:
             scope.hold(resource)
@@ -113,6 +113,11 @@ class shared(Generic[R]):  # noqa: N801 - used like a function
     @enable_ki_protection
     async def __aexit__(self, *_: object) -> None:
         await resource_of_run(self.name).leave()
+
+    @cached_property
+    def _parts(self) -> Any:
+        """What is equal for equal definitions."""
+        return parts_of(self.make), self.open_timeout
 
     def __reduce__(self) -> Any:
         return partial(shared, self.name, self.make, open_timeout=self.open_timeout), ()
@@ -142,28 +147,28 @@ class Resource:
         self._users = 0
         self._instance: Instance | None = None
         self._definition: shared[Any] | None = None
-        self._same: WeakSet[shared[Any]] = WeakSet()  # as `_definition`, so that none is compared twice
+        self._parts: Any = None
 
-    def check(self, definition: shared[Any]) -> None:
+    def check(self, definition: shared[Any], parts: Any) -> None:
         """Refuse another definition than that in use. A resource that only lingers is closed, and replaced.
+
+        Args:
+            definition: The given one.
+            parts: What is equal for equal definitions.
 
         Raises:
             ValueError: It differs.
         """
-        known = self._definition
-        is_same = known is None or definition in self._same or _parts(known) == _parts(definition)
+        is_same = self._definition is None or parts == self._parts
         if self._users and not is_same:
             raise ValueError(
-                f"two different shared resources have the name {self._name!r}: {known} is in use, and {definition} was "
-                "given. Define it once and import it, or give them different names"
+                f"two different shared resources have the name {self._name!r}: {self._definition} is in use, and "
+                f"{definition} was given. Define it once and import it, or give them different names"
             )
-        if not is_same:
-            self._same.clear()
-            if self._instance is not None:
-                self._instance.end_after(0.0)
-        self._same.add(definition)
+        if not is_same and self._instance is not None:
+            self._instance.end_after(0.0)
         if not self._users:
-            self._definition = definition
+            self._definition, self._parts = definition, parts
 
     def join(self) -> None:
         """Add a user that waits for nothing."""
@@ -183,7 +188,7 @@ class Resource:
         self.join()
         try:
             instance = self._instance
-            if instance is not None and instance.is_open and not instance.is_ending:
+            if instance is not None and instance.ready.is_set() and not instance.is_ending:
                 return instance.value
             return await self._opened()
         except BaseException:
@@ -232,13 +237,7 @@ class Resource:
 
     def _forget(self) -> None:
         if not self._users:
-            self._definition = None
-            self._same.clear()
             dict_of_run(_RESOURCES).pop(self._name, None)
-
-
-def _parts(definition: shared[Any]) -> Any:
-    return parts_of(definition.make), definition.open_timeout
 
 
 _RESOURCES: RunVar[dict[str, Resource]] = RunVar("trio_asyncio_io resources")
@@ -357,7 +356,6 @@ class Instance:
 
     Attributes:
         value: The resource.
-        is_open: Whether it can be used.
         is_awaited: Whether somebody waits for its opening or closing, and gets its exception. Otherwise it is logged.
         error: The exception of its opening, its closing, or a background task of its own.
         ready: Set when it is open, or has failed.
@@ -369,7 +367,6 @@ class Instance:
     open_timeout: float
     on_end: Callable[[Instance], None]
     value: Any = field(default=None, init=False)
-    is_open: bool = field(default=False, init=False)
     is_awaited: bool = field(default=True, init=False)
     error: BaseException | None = field(default=None, init=False)
     ready: trio.Event = field(default_factory=trio.Event, init=False)
@@ -412,7 +409,6 @@ class Instance:
             if not self.is_awaited:
                 _log.exception("the shared resource %r failed, or could not be closed", self.name)
         finally:
-            self.is_open = False
             self.ready.set()
             self.ended.set()
             self.on_end(self)
@@ -422,7 +418,6 @@ class Instance:
         async with opened(self.name, self.make()) as self.value:
             self._opening.deadline = inf
             self.is_awaited = False
-            self.is_open = True
             self.ready.set()
             try:
                 with self._in_use:
@@ -490,54 +485,38 @@ async def _call(method: Callable[[], Any] | None) -> None:
         await result
 
 
-_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, set, frozenset})
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, set, frozenset, CodeType})
 
 
-def parts_of(make: Any) -> Any:
-    """Something that is equal for copies of one function by a pickle; see `shared`."""
-    return _parts_of_function(make, frozenset())
+def parts_of(value: Any, above: frozenset[int] = frozenset()) -> Any:
+    """Something that is equal for a value and its copies by a pickle; see `shared`.
 
-
-def _parts_of_function(make: Any, above: frozenset[int]) -> Any:
-    if isinstance(make, partial):
-        return partial, _parts_of_values((make.func, make.args, make.keywords), above)
-    cells = [cell for cell in getattr(make, "__closure__", None) or () if cell != CellType()]  # one may be empty
-    given = [getattr(make, name, None) for name in ("__defaults__", "__kwdefaults__", "__self__")]
-    given += [cell.cell_contents for cell in cells]
-    named = make
-    if not hasattr(make, "__qualname__"):  # an object with a `__call__`
-        named = type(make)
-        given.append(make)
-    code = getattr(make, "__code__", None)
-    return type(make), named.__module__, named.__qualname__, code, _parts_of_values(given, above)
-
-
-def _parts_of_values(values: Iterable[Any], above: frozenset[int]) -> list[Any]:
-    return [_parts_of_value(each, above) for each in values]
-
-
-def _parts_of_value(value: Any, above: frozenset[int]) -> Any:
-    """Something that is equal for a value and its copies. `above`: the objects that it is a part of, by id."""
+    Args:
+        value: A function that makes a resource, or a part of it.
+        above: The objects that it is a part of, by id.
+    """
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _PLAIN or isinstance(value, type):
         return kind, value
     if id(value) in above:
         return kind, None
     above |= {id(value)}
-    if kind is tuple or kind is list:
-        return kind, _parts_of_values(value, above)
     if kind is dict:
-        return kind, {(type(key), key): _parts_of_value(each, above) for key, each in value.items()}
-    if isinstance(value, type | FunctionType | MethodType | BuiltinFunctionType | partial):
-        return _parts_of_function(value, above)
-    return kind, _parts_of_object(value, above)
+        return kind, {(type(key), key): parts_of(each, above) for key, each in value.items()}
+    return kind, [parts_of(each, above) for each in _stored(value)]
 
 
-def _parts_of_object(value: object, above: frozenset[int]) -> Any:
+def _stored(value: Any) -> Iterable[Any]:
+    """What a pickle stores of a value, and of a function also its code. Its own id if it cannot be pickled."""
+    if type(value) in {tuple, list}:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]  # one may be empty
+        return value.__module__, value.__qualname__, value.__code__, value.__defaults__, value.__kwdefaults__, cells
     try:
         stored = value.__reduce_ex__(HIGHEST_PROTOCOL)
-        if isinstance(stored, str):
-            return stored
-        return _parts_of_values((list(each) if isinstance(each, Iterator) else each for each in stored), above)
-    except Exception:  # noqa: BLE001 - it cannot be pickled: a `__reduce__` may raise anything
-        return id(value)
+        if isinstance(stored, str):  # the name of a function that is written in C
+            return getattr(value, "__module__", None), stored
+        return [list(each) if isinstance(each, Iterator) else each for each in stored]
+    except Exception:  # noqa: BLE001 - a `__reduce__` may raise anything
+        return (id(value),)
