@@ -16,7 +16,6 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -109,10 +108,6 @@ _CLASSES: Mapping[str, Mapping[str, bool]] = {
 }
 
 _DELAY = re.compile(r"[0-9]+(\.[0-9]+)?")
-_RESET = re.compile(r"x-ratelimit-reset-.+|anthropic-ratelimit-.+-reset")
-_DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")  # 1h2m3.5s, 6m0s, 120ms
-_UNITS = (3600.0, 60.0, 1.0, 0.001)
-_MAX_RESET = 60.0  # seconds: see `retry_after`
 
 
 def transient(error: BaseException) -> bool:
@@ -159,17 +154,13 @@ def retry_after(exception: BaseException) -> float | None:
 
     1. an attribute `retry_after` of the exception, in seconds;
     2. the header `retry-after-ms`, in milliseconds (OpenAI, Azure);
-    3. the header `Retry-After` (RFC 9110, section 10.2.3);
-    4. the reset of each limit of which nothing remains: `x-ratelimit-reset-*` where `x-ratelimit-remaining-*` is 0
-       (OpenAI and services like it; "6m0s", "120ms" or seconds), and `anthropic-ratelimit-*-reset` where
-       `anthropic-ratelimit-*-remaining` is 0 (a date of RFC 3339). The longest counts, but not more than 60 seconds:
-       a limit is full after its reset, and the next call needs only a part of it.
+    3. the header `Retry-After` (RFC 9110, section 10.2.3).
 
     The headers are read from the exception's `response` (httpx, requests, botocore), or from the exception itself
     (aiohttp, urllib). `Retry-After` contains whole seconds or a date in one of HTTP's three formats. A fraction of a
     second, which some services send against the RFC, is read as well. The delay until a date is relative to the `Date`
     of the same response, so the two clocks may differ; a date in the past gives 0. A group gives the longest delay of
-    its exceptions. The delays of the first three sources have no upper limit: the element's deadline limits them.
+    its exceptions. The delays have no upper limit: the element's deadline limits them.
 
     Never raises. A value that cannot be parsed is ignored, and the next source counts.
 
@@ -257,7 +248,7 @@ class _Leaf:
     def seconds(self) -> float | None:
         found = _checked(_of_attribute, self.error)
         if found is None and (headers := _checked(_headers_of, self.error)):
-            waits = (_checked(read, headers) for read in (_of_milliseconds, _of_retry_after, _of_resets))
+            waits = (_checked(read, headers) for read in (_of_milliseconds, _of_retry_after))
             found = next((seconds for seconds in waits if seconds is not None), None)
         return found
 
@@ -373,8 +364,6 @@ def _checked(read: Callable[[Any], T | None], source: Any) -> T | None:
 
 def _of_attribute(exception: BaseException) -> float | None:
     value = attribute_of(exception, "retry_after")
-    if value is None:
-        return None
     is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
     return float(value) if is_number or (isinstance(value, str) and _is_plain(value)) else None
 
@@ -388,24 +377,10 @@ def _of_retry_after(headers: Mapping[str, str]) -> float | None:
     value = headers.get("retry-after", "")
     if not value:
         return None
-    return float(value) if _DELAY.fullmatch(value) else _seconds_until(_date_of(value), headers)
-
-
-def _of_resets(headers: Mapping[str, str]) -> float | None:
-    waits = []
-    for name, value in headers.items():
-        if _RESET.fullmatch(name) and headers.get(name.replace("reset", "remaining")) == "0":
-            with suppress(TypeError, ValueError, OverflowError):
-                waits.append(min(_MAX_RESET, _of_reset(value, headers)))
-    return max(waits, default=None)
-
-
-def _of_reset(value: str, headers: Mapping[str, str]) -> float:
     if _DELAY.fullmatch(value):
         return float(value)
-    if value and (found := _DURATION.fullmatch(value)):
-        return sum(float(number) * unit for number, unit in zip(found.groups("0"), _UNITS, strict=True))
-    return _seconds_until(datetime.fromisoformat(value), headers)
+    since = _date_of(headers["date"]) if "date" in headers else datetime.now(UTC)
+    return max(0.0, (_date_of(value) - since).total_seconds())
 
 
 def _headers_of(exception: BaseException) -> dict[str, str]:
@@ -416,11 +391,6 @@ def _headers_of(exception: BaseException) -> dict[str, str]:
         found.append(attribute_of(response.get("ResponseMetadata"), "get")("HTTPHeaders"))
     mappings = [headers for headers in found if callable(attribute_of(headers, "items"))]
     return {str(name).lower(): str(value).strip() for headers in mappings for name, value in headers.items()}
-
-
-def _seconds_until(date: datetime, headers: Mapping[str, str]) -> float:
-    since = _date_of(headers["date"]) if "date" in headers else datetime.now(UTC)
-    return max(0.0, (date - since).total_seconds())
 
 
 def _date_of(text: str) -> datetime:
