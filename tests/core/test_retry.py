@@ -45,7 +45,7 @@ def test_each_delay_is_the_multiplier_times_the_last() -> None:
 
 @pytest.mark.parametrize(
     ("jitter", "random", "delay"),
-    [(1.0, 0.0, 4.0), (1.0, 0.5, 2.0), (0.5, 0.5, 3.0), (0.0, 0.5, 4.0), (True, 0.5, 2.0), (False, 0.5, 4.0)],
+    [(1.0, 0.0, 4.0), (1.0, 0.5, 2.0), (0.5, 0.5, 3.0), (0.0, 0.5, 4.0)],
 )
 def test_jitter_is_the_random_share_of_the_delay(jitter: float, random: float, delay: float) -> None:
     assert ExponentialBackoff(3, 4.0, 4.0, jitter=jitter).backoff(1, random) == delay
@@ -141,10 +141,16 @@ def test_an_invalid_number_of_retries_is_refused(
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"retry_on": BaseException}, "below Exception, got BaseException: cancellation is final"),
-        ({"retry_on": (OSError, KeyboardInterrupt)}, "below Exception, got KeyboardInterrupt"),
+        (
+            {"retry_on": BaseException},
+            "retry_on must be a subclass of Exception or a tuple of them, got <class 'BaseException'>",
+        ),
+        (
+            {"retry_on": (OSError, KeyboardInterrupt)},
+            "retry_on must be a subclass of Exception or a tuple of them, got",
+        ),
         ({"retry_on": OSError("an instance")}, "retry_on must be an exception type, a tuple of them or a predicate"),
-        ({"retry_on": (OSError, is_busy)}, "retry_on must be an exception type, a tuple of them or a predicate"),
+        ({"retry_on": (OSError, is_busy)}, "retry_on must be a subclass of Exception or a tuple of them, got"),
         ({"retry_on": None}, "retry_on must be"),
         ({"retry_on_result": 3}, "retry_on_result must be callable, got 3"),
     ],
@@ -176,7 +182,7 @@ def test_infinite_and_negative_seconds_are_refused(name: str, kind: Any, keyword
         ({"jitter": 1.5}, ValueError, "jitter must be a share from 0.0 to 1.0, got 1.5"),
         ({"jitter": -0.5}, ValueError, "jitter must be"),
         ({"jitter": "full"}, TypeError, "jitter must be"),
-        ({"jitter": None}, TypeError, "jitter must be"),
+        ({"jitter": True}, TypeError, "jitter must be a number, got True"),
         ({"initial": "1"}, TypeError, "initial must be seconds as a number such as 5.0, got '1'"),
         ({"maximum": True}, TypeError, "maximum must be seconds as a number such as 5.0, got True"),
         ({"budget": 10}, TypeError, "budget must be a RetryBudget or None, got 10"),

@@ -100,8 +100,16 @@ async def test_the_least_recently_used_result_is_evicted() -> None:
         ({"negative_ttl": -1.0}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got -1.0"),
         ({"negative_ttl": math.nan}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got nan"),
         ({"is_negative": None}, TypeError, "is_negative must be callable, got None"),
-        ({"errors": KeyError()}, TypeError, r"errors must be an exception type or a tuple of them, got KeyError\(\)"),
-        ({"errors": (KeyError, trio.Cancelled)}, TypeError, "errors must be an exception type or a tuple of them"),
+        (
+            {"errors": KeyError()},
+            TypeError,
+            r"errors must be a subclass of Exception or a tuple of them, got KeyError\(\)",
+        ),
+        (
+            {"errors": (KeyError, trio.Cancelled)},
+            TypeError,
+            "errors must be a subclass of Exception or a tuple of them",
+        ),
     ],
 )
 def test_an_illegal_option_is_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:

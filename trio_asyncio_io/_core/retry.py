@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from random import Random
 from typing import Any, TypeAlias
 
-from .._values.checks import check_callback, check_int, check_number, check_seconds
+from .._values.checks import check_callback, check_exception_types, check_int, check_number, check_seconds
 from .._values.describe import describe
 from .._values.notes import attribute_of, leaves_of, set_on
 from .._values.public import share_descriptions
@@ -36,18 +36,13 @@ RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[E
 
 
 def _check_retry_on(retry_on: object) -> None:
-    types = retry_on if isinstance(retry_on, tuple) else (retry_on,)
-    for each in types:
-        if isinstance(each, type):
-            if not issubclass(each, Exception):
-                raise TypeError(
-                    f"retry_on takes exceptions below Exception, got {each.__name__}: cancellation is final"
-                )
-        elif isinstance(retry_on, tuple) or not callable(each):
-            rule = "retry_on must be an exception type, a tuple of them or a predicate"
-            raise TypeError(f"{rule}, got {describe(retry_on)}")
-        else:
-            check_callback("retry_on", each)
+    if isinstance(retry_on, type | tuple):
+        check_exception_types("retry_on", retry_on)
+    elif callable(retry_on):
+        check_callback("retry_on", retry_on)
+    else:
+        rule = "retry_on must be an exception type, a tuple of them or a predicate"
+        raise TypeError(f"{rule}, got {describe(retry_on)}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,12 +192,7 @@ class ExponentialBackoff(RetryStrategy):
         check_seconds("initial", self.initial, finite=True)
         check_seconds("maximum", self.maximum, finite=True)
         check_number("multiplier", self.multiplier, "finite and at least 1", lambda factor: 1 <= factor < math.inf)
-        check_number(
-            "jitter",
-            float(self.jitter) if isinstance(self.jitter, bool) else self.jitter,
-            "a share from 0.0 to 1.0",
-            lambda share: 0 <= share <= 1,
-        )
+        check_number("jitter", self.jitter, "a share from 0.0 to 1.0", lambda share: 0 <= share <= 1)
         if self.maximum < self.initial:
             raise ValueError(f"maximum must be at least initial ({self.initial}), got {self.maximum}")
 
@@ -248,14 +238,9 @@ class RetryBudget:
     reserve: float = 10.0
 
     def __post_init__(self) -> None:
-        check_number("ratio", self.ratio, "retries for each call, finite and not negative", _is_finite_and_not_negative)
-        check_number(
-            "reserve", self.reserve, "a number of retries, finite and not negative", _is_finite_and_not_negative
-        )
-
-
-def _is_finite_and_not_negative(number: float) -> bool:
-    return 0 <= number < math.inf
+        for name, unit in (("ratio", "retries for each call"), ("reserve", "a number of retries")):
+            legal = f"{unit}, finite and not negative"
+            check_number(name, getattr(self, name), legal, lambda number: 0 <= number < math.inf)
 
 
 class BudgetAccount:

@@ -142,7 +142,7 @@ def check_exception_types(name: str, value: Any) -> tuple[type[Exception], ...]:
     types = value if isinstance(value, tuple) else (value,)
     for kind in types:
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
-            raise TypeError(f"{name} must be an exception type or a tuple of them, got {describe(value)}")
+            raise TypeError(f"{name} must be a subclass of Exception or a tuple of them, got {describe(value)}")
     return types
 
 
