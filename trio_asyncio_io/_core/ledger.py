@@ -533,12 +533,12 @@ class Ledger:
         """The entry's dead letter, or None."""
         return self._dead_letters.get(entry.sequence)
 
-    def receive_dead_letter(self, entry: Entry) -> None:
-        """Record that the entry's dead letter has been received or dropped."""
-        del self._dead_letters[entry.sequence]
+    def receive_dead_letter(self, entry: Entry) -> DeadLetter:
+        """Record that the entry's dead letter has been received or dropped, and return it."""
         del self._unread[entry.sequence]
         if self.counts_dead_letters:
             self.next_peak += 1
+        return self._dead_letters.pop(entry.sequence)
 
     def is_drained(self) -> bool:
         """Whether every element taken from the source has been polled."""

@@ -73,7 +73,7 @@ from .errors import NotAsyncError, combine, flatten, is_cancelled, is_caused_by,
 from .feeder import Feeder
 from .function import KnowsOutputs, as_function, name_of
 from .gates import Gates
-from .results import Consumers, DeadLetters, Emitter, Results
+from .results import Consumers, Emitter, Results
 from .sharing import Scope
 from .signatures import (
     FlatFunction,
@@ -338,22 +338,12 @@ class Parts(Generic[T, R]):
         on_output_closed: Callable[[], None],
     ) -> None:
         self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
-        has_room, has_received = Wakeup(), Wakeup()
+        has_room = Wakeup()
         self._consumers = Consumers()
-        dead_letters: DeadLetters[T] = DeadLetters(self.ledger, has_room)
-        self.output: Results[R, T] = Results(
-            self._consumers,
-            dead_letters,
-            self.ledger,
-            has_room=has_room,
-            has_received=has_received,
-            on_close=on_output_closed,
-        )
+        self.output: Results[R, T] = Results(self._consumers, self.ledger, has_room, on_output_closed)
         # A chunk holds a few rounds of results, so the emitter rarely waits for the consumer
         chunk = 4 * options.capacity
-        self.emitter = Emitter(
-            self.ledger, self._consumers, chunk, dead_letters, has_room=has_room, has_received=has_received
-        )
+        self.emitter = Emitter(self.ledger, self._consumers, chunk, self.output.dead_letters, has_room)
         self._on_failure = on_failure
         self._gates: Gates | None = None
         if options.gates:

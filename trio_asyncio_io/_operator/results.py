@@ -46,12 +46,14 @@ class Consumers:
     Attributes:
         channel: The receiving end, where they wait.
         waiting: How many are waiting; a cancelled task may still be counted. Asking the channel takes longer.
+        has_received: Woken when one of them has received an output.
         current_time: Reads Trio's clock.
     """
 
     def __init__(self) -> None:
         self._send, self.channel = trio.open_memory_channel[None](0)
         self.waiting = 0
+        self.has_received = Wakeup()
 
     def open(self) -> None:
         """Look up Trio's clock when the operator starts."""
@@ -90,7 +92,6 @@ class Emitter:
         chunk: Upper limit of entries that leave, at least 1.
         dead_letters: Receives the dead letters.
         has_room: Woken when an entry without outputs has made room in the buffer.
-        has_received: Woken when the consumer has received an output.
 
     Attributes:
         has_work: The emitter's task waits for it. Meanwhile, `emit` emits.
@@ -101,7 +102,6 @@ class Emitter:
     chunk: int
     dead_letters: DeadLetters
     has_room: Wakeup
-    has_received: Wakeup
     has_work: Wakeup = field(default_factory=Wakeup, init=False)
 
     def emit(self, now: float | None = None) -> None:
@@ -137,7 +137,7 @@ class Emitter:
         while True:
             while ledger.order.has_completed():
                 while len(ledger.leaving) >= self.chunk:
-                    await self.has_received.wait()
+                    await self.consumers.has_received.wait()
                 self._emit_chunk(trio.current_time())
                 await pace.step()
             if ledger.input_ended and ledger.is_drained():
@@ -156,10 +156,10 @@ class Emitter:
         return len(polled) == limit
 
     def _emit_nothing(self, entry: Entry) -> None:
-        dead_letter = self.ledger.dead_letter_of(entry)
-        if dead_letter is not None:
-            self.dead_letters.send(entry, dead_letter)
-        if dead_letter is None or not self.ledger.counts_dead_letters:
+        is_dead_letter = self.ledger.dead_letter_of(entry) is not None
+        if is_dead_letter:
+            self.dead_letters.send(entry)
+        if not (is_dead_letter and self.ledger.counts_dead_letters):
             self.has_room.wake()
 
 
@@ -179,7 +179,7 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
     def __init__(self, ledger: Ledger, has_room: Wakeup) -> None:
         self._ledger = ledger
         self._has_room = has_room
-        self._send, self._receive = trio.open_memory_channel[tuple[Entry, DeadLetter[E]]](math.inf)
+        self._send, self._receive = trio.open_memory_channel[Entry](math.inf)
         self._was_read = False
 
     @enable_ki_protection
@@ -194,10 +194,10 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         """
         self._was_read = True
         try:
-            received = await self._receive.receive()
+            entry = await self._receive.receive()
         except trio.ClosedResourceError:
             raise trio.ClosedResourceError(CLOSED) from None
-        return self._received(*received)
+        return self._release(entry)
 
     @enable_ki_protection
     def receive_nowait(self) -> DeadLetter[E]:
@@ -209,10 +209,10 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         """
         self._was_read = True
         try:
-            received = self._receive.receive_nowait()
+            entry = self._receive.receive_nowait()
         except trio.ClosedResourceError:
             raise trio.ClosedResourceError(CLOSED) from None
-        return self._received(*received)
+        return self._release(entry)
 
     @enable_ki_protection
     def close(self) -> None:
@@ -233,10 +233,10 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         """For the operator: let the nursery own the task that warns."""
         self._nursery = nursery
 
-    def send(self, entry: Entry, dead_letter: DeadLetter[E]) -> None:
-        """For the emitter: send a dead letter. Warns when unread dead letters fill the buffer."""
+    def send(self, entry: Entry) -> None:
+        """For the emitter: send the dead letter of this entry. Warns when unread dead letters fill the buffer."""
         try:
-            self._send.send_nowait((entry, dead_letter))
+            self._send.send_nowait(entry)
         except trio.BrokenResourceError:
             self._release(entry)
             return
@@ -262,13 +262,10 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         """For the operator: close the channel. Dead letters that were not received stay in the snapshot."""
         self._receive.close()
 
-    def _received(self, entry: Entry, dead_letter: DeadLetter[E]) -> DeadLetter[E]:
-        self._release(entry)
-        return dead_letter
-
-    def _release(self, entry: Entry) -> None:
-        self._ledger.receive_dead_letter(entry)
+    def _release(self, entry: Entry) -> DeadLetter[E]:
+        dead_letter = self._ledger.receive_dead_letter(entry)
         self._has_room.wake()
+        return dead_letter
 
 
 class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
@@ -284,22 +281,13 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
         dead_letters: The channel of the elements that failed, with `on_error="dead_letter"`.
     """
 
-    def __init__(
-        self,
-        consumers: Consumers,
-        dead_letters: DeadLetters[E],
-        ledger: Ledger,
-        *,
-        has_room: Wakeup,
-        has_received: Wakeup,
-        on_close: Callable[[], None],
-    ) -> None:
+    def __init__(self, consumers: Consumers, ledger: Ledger, has_room: Wakeup, on_close: Callable[[], None]) -> None:
+        self.dead_letters: DeadLetters[E] = DeadLetters(ledger, has_room)
         self._consumers = consumers
-        self.dead_letters = dead_letters
         self._ledger = ledger
         self._leaving = ledger.leaving  # what may be received: nothing after `close`
         self._has_room = has_room
-        self._has_received = has_received
+        self._has_received = consumers.has_received
         self._on_close = on_close
 
     def __aiter__(self) -> Self:
