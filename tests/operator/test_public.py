@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 import pytest
@@ -29,7 +29,7 @@ class Settings:
     """
 
     size: int = 3
-    tags: list[str] = field(default_factory=list)
+    tags: list[str] | None = None
     other: bool = True
 
 

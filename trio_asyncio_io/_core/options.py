@@ -14,7 +14,7 @@ from .observer import Observer
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
 
-__all__ = ["Mode", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
+__all__ = ["AllArguments", "Mode", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
 
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 OnTimeout: TypeAlias = Callable[[Any], Awaitable[Any]]
@@ -39,6 +39,14 @@ class OptionsArguments(TypedDict, total=False):
     gate: Gate | PerKey | Sequence[Gate | PerKey] | None
     group_wait: float
     group_split: bool
+
+
+class AllArguments(OptionsArguments, total=False):
+    """The same, and those on which the types of others depend."""
+
+    group: int | None
+    flatten: bool
+    restore: Snapshot | None
 
 
 def default_buffer(running: int) -> int:
@@ -123,7 +131,7 @@ class Options:
 
         Args:
             timeout: As in the class.
-            arguments: As in `OptionsArguments`.
+            arguments: As in `AllArguments`.
             own: The other options.
         """
         return cls(timeout, **{**arguments, **_limits(arguments)}, **own)

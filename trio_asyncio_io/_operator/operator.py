@@ -60,7 +60,7 @@ from .._account.statistics import Statistics
 from .._account.verdict import Totals, Verdict
 from .._core.groups import Grouping
 from .._core.observation import ledger_for
-from .._core.options import Mode, Options, OptionsArguments
+from .._core.options import AllArguments, Mode, Options
 from .._core.queue import Entry
 from .._core.scheduler import Scheduler
 from .._core.snapshot import Snapshot
@@ -100,7 +100,7 @@ V = TypeVar("V")
 S = TypeVar("S")
 
 
-@list_keywords(OptionsArguments, Options)
+@list_keywords(AllArguments, Options)
 class AsyncWaitOperator(Generic[T, R]):
     """The asynchronous wait operator, for a caller that puts elements (Flink's `AsyncWaitOperator`).
 
@@ -178,10 +178,7 @@ class AsyncWaitOperator(Generic[T, R]):
         timeout: float,
         key: Key[Any] | None = None,
         source: Source[Any] | None = None,
-        group: int | None = None,
-        flatten: bool = False,
-        restore: Snapshot[Any, Any] | None = None,
-        **options: Unpack[OptionsArguments],
+        **options: Unpack[AllArguments],
     ) -> None:
         if source is not None and not isinstance(source, AsyncIterable | Iterable):
             raise TypeError(
@@ -189,7 +186,7 @@ class AsyncWaitOperator(Generic[T, R]):
             )
         check_keywords(AsyncWaitOperator, options)
         callee = as_function(function)
-        checked = Options.of(timeout, options, mode=mode, key=key, group=group, flatten=flatten, restore=restore)
+        checked = Options.of(timeout, options, mode=mode, key=key)
         self._source = source
         self._parts: Parts[T, R] = Parts(
             callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed

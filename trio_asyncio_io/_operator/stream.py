@@ -7,7 +7,7 @@ The type of the outputs depends on the elements, `flatten` and `group`, with an 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
@@ -15,8 +15,7 @@ from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 from trio.lowlevel import enable_ki_protection
 
 from .._core.elements import StreamRecord
-from .._core.options import Options, OptionsArguments
-from .._core.snapshot import Snapshot
+from .._core.options import AllArguments, Options
 from .._values.describe import describe, plural
 from .._values.public import check_keywords, list_keywords, typed_as
 from .function import innermost
@@ -103,16 +102,13 @@ def ordered_wait(
 def ordered_wait(
     source: MixedSource[T], function: Function[T, R], **options: Unpack[SingleMixed]
 ) -> Running[Mixed[R], T | StreamRecord[T]]: ...
-@list_keywords(OptionsArguments, Options)
+@list_keywords(AllArguments, Options)
 def ordered_wait(
     source: Source[Any],
     function: Function[Any, Any],
     *surplus: Any,
     timeout: float,
-    group: int | None = None,
-    flatten: bool = False,
-    restore: Snapshot[Any, Any] | None = None,
-    **options: Unpack[OptionsArguments],
+    **options: Unpack[AllArguments],
 ) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order (Flink's `orderedWait`).
 
@@ -146,21 +142,17 @@ def ordered_wait(
             async for result in results:
                 print(result)
     """
-    _check_call(ordered_wait, source, surplus, options)
-    return _results_of(function, source, timeout, group=group, flatten=flatten, restore=restore, **options)
+    return _results_of(ordered_wait, source, function, surplus, options, timeout=timeout)
 
 
 @typed_as(ordered_wait)
-@list_keywords(OptionsArguments, ordered_wait)
+@list_keywords(AllArguments, ordered_wait)
 def unordered_wait(
     source: Source[Any],
     function: Function[Any, Any],
     *surplus: Any,
     timeout: float,
-    group: int | None = None,
-    flatten: bool = False,
-    restore: Snapshot[Any, Any] | None = None,
-    **options: Unpack[OptionsArguments],
+    **options: Unpack[AllArguments],
 ) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit each result when it is available (Flink's `unorderedWait`).
 
@@ -184,10 +176,7 @@ def unordered_wait(
             async for result in results:
                 print(result)
     """
-    _check_call(unordered_wait, source, surplus, options)
-    return _results_of(
-        function, source, timeout, mode="unordered", group=group, flatten=flatten, restore=restore, **options
-    )
+    return _results_of(unordered_wait, source, function, surplus, options, mode="unordered", timeout=timeout)
 
 
 @overload
@@ -258,17 +247,14 @@ def keyed_wait(
 def keyed_wait(
     source: MixedSource[T], function: Function[T, R], *, key: Key[T], **options: Unpack[SingleMixed]
 ) -> Running[Mixed[R], T | StreamRecord[T]]: ...
-@list_keywords(OptionsArguments, ordered_wait)
+@list_keywords(AllArguments, ordered_wait)
 def keyed_wait(
     source: Source[Any],
     function: Function[Any, Any],
     *surplus: Any,
     key: Key[Any],
     timeout: float,
-    group: int | None = None,
-    flatten: bool = False,
-    restore: Snapshot[Any, Any] | None = None,
-    **options: Unpack[OptionsArguments],
+    **options: Unpack[AllArguments],
 ) -> AbstractAsyncContextManager[Results[Any]]:
     """Call a function for each element and emit the results in source order per key (Flink's FLIP-519).
 
@@ -297,17 +283,21 @@ def keyed_wait(
             async for result in results:
                 print(result)
     """
-    _check_call(keyed_wait, source, surplus, options)
-    return _results_of(
-        function, source, timeout, mode="keyed", key=key, group=group, flatten=flatten, restore=restore, **options
-    )
+    return _results_of(keyed_wait, source, function, surplus, options, mode="keyed", key=key, timeout=timeout)
 
 
-def _check_call(
-    function: Callable[..., Any], source: object, surplus: tuple[Any, ...], options: OptionsArguments
-) -> None:
-    """Check the arguments that Python would refuse without advice."""
-    name = function.__name__
+def _results_of(
+    caller: Callable[..., Any],
+    source: Source[Any],
+    function: Function[Any, Any],
+    surplus: tuple[Any, ...],
+    options: Mapping[str, Any],
+    **own: Any,
+) -> _ResultsOf[Any]:
+    """The operator, after a check of the arguments that Python would refuse without advice."""
+    name = caller.__name__
+    if source is None:  # for `AsyncWaitOperator`, that means that the caller puts
+        raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
     if _is_dataframe_of(source, "pyspark"):
         raise TypeError(f"the source is a Spark DataFrame: import {name} from udfs, not from trio_asyncio_io")
     if _is_dataframe_of(source, "pandas", "polars"):
@@ -318,19 +308,14 @@ def _check_call(
     if surplus:
         number = plural(len(surplus), "more positional argument")
         raise TypeError(f"{name} takes a source and a function, got {number}: give the options by keyword")
-    check_keywords(function, options)
+    check_keywords(caller, options)
+    return _ResultsOf(AsyncWaitOperator(function, source=source, **own, **options), function)
 
 
 def _is_dataframe_of(source: object, *packages: str) -> bool:
     """Whether the source is a DataFrame of one of these packages, without importing them."""
     bases = type(source).__mro__
     return any(each.__name__ == "DataFrame" and each.__module__.partition(".")[0] in packages for each in bases)
-
-
-def _results_of(function: Any, source: Source[Any], timeout: float, **options: Any) -> _ResultsOf[Any]:
-    if source is None:  # for `AsyncWaitOperator`, that means that the caller puts
-        raise TypeError(f"the source must be an iterable or an async iterable, got {describe(source)}")
-    return _ResultsOf(AsyncWaitOperator(function, source=source, timeout=timeout, **options), function)
 
 
 class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):

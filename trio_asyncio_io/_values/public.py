@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any, TypeVar, is_typeddict
@@ -118,7 +117,7 @@ def _signature(function: Any, arguments: type, sources: tuple[Any, ...]) -> insp
     signature = inspect.signature(function)
     given = takewhile(lambda each: each.kind is not each.VAR_KEYWORD, signature.parameters.values())
     own = [each for each in given if each.kind is not each.VAR_POSITIONAL]  # those take what is refused
-    defaults = {name: value for source in reversed(sources) for name, value in _defaults(source)}
+    defaults = {name: value for source in reversed(sources) for name, value in _defaults(source).items()}
     listed = [
         inspect.Parameter(
             name,
@@ -131,12 +130,9 @@ def _signature(function: Any, arguments: type, sources: tuple[Any, ...]) -> insp
     return signature.replace(parameters=[*own, *listed])
 
 
-def _defaults(source: Any) -> Iterator[tuple[str, Any]]:
-    if is_dataclass(source):
-        yield from ((each.name, each.default) for each in fields(source) if each.default is not MISSING)
-    elif not is_typeddict(source):
-        parameters = inspect.signature(source).parameters.values()
-        yield from ((each.name, each.default) for each in parameters if each.default is not each.empty)
+def _defaults(source: Any) -> dict[str, Any]:
+    parameters = () if is_typeddict(source) else inspect.signature(source).parameters.values()
+    return {each.name: each.default for each in parameters if each.default is not each.empty}
 
 
 def _described(text: str, signature: inspect.Signature, known: dict[str, str]) -> str:
