@@ -54,7 +54,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 import trio
-from trio.lowlevel import disable_ki_protection, enable_ki_protection
+from trio.lowlevel import disable_ki_protection
 
 from .._account.statistics import Statistics
 from .._account.verdict import Totals, Verdict
@@ -89,7 +89,7 @@ from .signatures import (
     PutSingle,
     Source,
 )
-from .tasks import Wakeup, interruptible, read_clocks
+from .tasks import Wakeup, interruptible, read_clocks, uninterruptible
 from .worker import WorkerPool
 
 __all__ = ["AsyncWaitOperator"]
@@ -100,6 +100,7 @@ V = TypeVar("V")
 S = TypeVar("S")
 
 
+@uninterruptible
 @list_keywords(AllArguments, Options)
 class AsyncWaitOperator(Generic[T, R]):
     """The asynchronous wait operator, for a caller that puts elements (Flink's `AsyncWaitOperator`).
@@ -188,16 +189,13 @@ class AsyncWaitOperator(Generic[T, R]):
         callee = as_function(function)
         checked = Options.of(timeout, options, mode=mode, key=key)
         self._source = source
-        self._parts: Parts[T, R] = Parts(
-            callee, checked, on_failure=self._fail, on_output_closed=self._on_output_closed
-        )
+        self._parts: Parts[T, R] = Parts(callee, checked, self._fail)
         self.output: Results[R, T] = self._parts.output
         self._ledger = self._parts.ledger
         self._feeder = self._parts.feeder
         self._lifetime = Lifetime(callee)
         self._is_entered = False
 
-    @enable_ki_protection
     async def __aenter__(self) -> Self:
         nursery = await self._lifetime.begin()
         self._ledger.begin_run(read_clocks())
@@ -211,7 +209,6 @@ class AsyncWaitOperator(Generic[T, R]):
         self._is_entered = True
         return self
 
-    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
@@ -223,7 +220,6 @@ class AsyncWaitOperator(Generic[T, R]):
             reraise(outcome)
         return outcome is None
 
-    @enable_ki_protection
     async def put(self, element: T) -> None:
         """Accept a bare value, a `StreamRecord` or a `Watermark`. Waits while the buffer is full.
 
@@ -237,7 +233,6 @@ class AsyncWaitOperator(Generic[T, R]):
         self._check_can_put()
         await self._feeder.put(element)
 
-    @enable_ki_protection
     def put_nowait(self, element: T) -> None:
         """Accept an element without waiting.
 
@@ -248,28 +243,23 @@ class AsyncWaitOperator(Generic[T, R]):
         self._check_can_put()
         self._feeder.put_nowait(element)
 
-    @enable_ki_protection
     def end_input(self) -> None:
         """End the input. Accepted elements still run and are emitted; then `output` ends."""
         self._feeder.stop(trio.ClosedResourceError, "the input has ended")
         self._parts.end_input()
 
-    @enable_ki_protection
     def snapshot(self) -> Snapshot[T, R]:
         """Every element accepted and not yet received; see `Snapshot`. Works at any moment, also after the block."""
         return self._ledger.snapshot()
 
-    @enable_ki_protection
     def statistics(self) -> Statistics:
         """The operator's current numbers. Works at any moment, also after the block."""
         return self._ledger.statistics()
 
-    @enable_ki_protection
     def explain(self) -> Verdict:
         """What limits the operator, and what to change; see `Results.explain`."""
         return self._ledger.verdict(read_clocks)
 
-    @enable_ki_protection
     def totals(self) -> Totals:
         """The numbers behind `explain()` as sums, to add to those of others. Invocations that run do not count.
 
@@ -281,7 +271,6 @@ class AsyncWaitOperator(Generic[T, R]):
         """
         return self._ledger.totals(read_clocks)
 
-    @enable_ki_protection
     async def _feed(self, source: Source[Any]) -> None:
         try:
             await self._feeder.feed(source)
@@ -289,10 +278,6 @@ class AsyncWaitOperator(Generic[T, R]):
             self._fail(error)
         else:
             self.end_input()
-
-    def _on_output_closed(self) -> None:
-        self._feeder.stop(trio.BrokenResourceError, "the operator's output was closed: nobody would receive the result")
-        self._ledger.stop_starting()
 
     def _fail(self, error: Exception) -> None:
         self._ledger.stop_starting()
@@ -316,7 +301,6 @@ class Parts(Generic[T, R]):
         function: Its function, as an object with `invoke`.
         options: Its options.
         on_failure: Called with the exception that stops the operator.
-        on_output_closed: Called when the consumer closes the output.
 
     Attributes:
         ledger: The state of all elements.
@@ -326,18 +310,11 @@ class Parts(Generic[T, R]):
         feeder: Accepts elements.
     """
 
-    def __init__(
-        self,
-        function: Any,
-        options: Options,
-        *,
-        on_failure: Callable[[Exception], None],
-        on_output_closed: Callable[[], None],
-    ) -> None:
+    def __init__(self, function: Any, options: Options, on_failure: Callable[[Exception], None]) -> None:
         self.ledger = ledger_for(options, None if options.key is None else interruptible(options.key))
         has_room = Wakeup()
         self._consumers = Consumers()
-        self.output: Results[R, T] = Results(self._consumers, self.ledger, has_room, on_output_closed)
+        self.output: Results[R, T] = Results(self._consumers, self.ledger, has_room, self._close_output)
         # A chunk holds a few rounds of results, so the emitter rarely waits for the consumer
         chunk = 4 * options.capacity
         self.emitter = Emitter(self.ledger, self._consumers, chunk, self.output.dead_letters, has_room)
@@ -396,6 +373,11 @@ class Parts(Generic[T, R]):
     async def _emit(self) -> None:
         await self.emitter.run()
         self._workers.end()
+
+    def _close_output(self) -> None:
+        """The consumer receives nothing more."""
+        self.feeder.stop(trio.BrokenResourceError, "the operator's output was closed: nobody would receive the result")
+        self.ledger.stop_starting()
 
     def close(self) -> None:
         """All tasks have unwound."""
@@ -497,18 +479,17 @@ class Lifetime:
     async def _unwind(self, error: BaseException | None) -> BaseException | None:
         assert self._manager is not None
         cancelled, from_body = split(error, is_cancelled)
-        from_nursery = None
+        still_cancelled = from_nursery = None
         try:
             await self._manager.__aexit__(type(cancelled) if cancelled else None, cancelled, None)
         except BaseException as group:  # noqa: BLE001 - the caller raises what remains of it
             still_cancelled, from_nursery = split(group, is_cancelled)
-            cancelled = None if still_cancelled is None else (cancelled or still_cancelled)
-        else:
-            cancelled = None
         _, from_body = split(from_body, is_caused_by(self._failure))
         errors = self._failure, from_body, *flatten(from_nursery)
         raised = combine("several exceptions leave the operator's block", errors)
-        return cancelled if raised is None else raised  # not `or`: an exception with a `__len__` may be false
+        if raised is None and still_cancelled is not None:
+            return cancelled or still_cancelled
+        return raised
 
     async def _close_function(self) -> None:
         with trio.move_on_after(CLOSE_SECONDS, shield=True) as scope:

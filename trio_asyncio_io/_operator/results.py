@@ -19,7 +19,7 @@ from .._core.ledger import Ledger
 from .._core.parameters import AnyByDefault, E
 from .._core.queue import Entry
 from .._core.snapshot import Snapshot
-from .tasks import Pace, Wakeup, read_clocks
+from .tasks import Pace, Wakeup, read_clocks, uninterruptible
 
 __all__ = ["Consumers", "DeadLetters", "Emitter", "Results"]
 
@@ -163,6 +163,7 @@ class Emitter:
             self.has_room.wake()
 
 
+@uninterruptible
 class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[E]):
     """A receive channel of the elements that failed, with `on_error="dead_letter"`.
 
@@ -182,7 +183,6 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         self._send, self._receive = trio.open_memory_channel[Entry](math.inf)
         self._was_read = False
 
-    @enable_ki_protection
     async def receive(self) -> DeadLetter[E]:
         """Wait for the next dead letter and return it.
 
@@ -199,7 +199,6 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
             raise trio.ClosedResourceError(CLOSED) from None
         return self._release(entry)
 
-    @enable_ki_protection
     def receive_nowait(self) -> DeadLetter[E]:
         """Return the next dead letter if it is available.
 
@@ -214,7 +213,6 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
             raise trio.ClosedResourceError(CLOSED) from None
         return self._release(entry)
 
-    @enable_ki_protection
     def close(self) -> None:
         """Drop the dead letters that are available, and all later ones."""
         try:
@@ -223,7 +221,6 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         except (trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
             self._receive.close()
 
-    @enable_ki_protection
     async def aclose(self) -> None:
         """Do the same as `close`, and run a checkpoint."""
         self.close()
@@ -268,6 +265,7 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         return dead_letter
 
 
+@uninterruptible
 class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
     """A receive channel of the operator's outputs. Its type is `Results[output, element]`, or `Results[output]`.
 
@@ -298,7 +296,6 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
         def __iter__(self) -> NoReturn:
             raise TypeError("receive the results with `async for result in results:`, not with `for` or `list`")
 
-    @enable_ki_protection
     async def __anext__(self) -> R:
         if self._leaving:
             await checkpoint_if_cancelled()
@@ -320,7 +317,6 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
             self._ledger.consumer_has_caught_up(self._consumers.current_time())
         return output
 
-    @enable_ki_protection
     async def receive(self) -> R:
         """Wait for the next output and return it.
 
@@ -335,7 +331,6 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
         except StopAsyncIteration:
             raise trio.EndOfChannel from None
 
-    @enable_ki_protection
     def receive_nowait(self) -> R:
         """Return the next output if it is available.
 
@@ -353,7 +348,6 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
             self._ledger.consumer_has_caught_up(self._consumers.current_time())
         return output
 
-    @enable_ki_protection
     def close(self) -> None:
         """Receive nothing more.
 
@@ -364,23 +358,19 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
         self._leaving = deque()
         self._on_close()
 
-    @enable_ki_protection
     async def aclose(self) -> None:
         """Do the same as `close`, and run a checkpoint."""
         self.close()
         await trio.lowlevel.checkpoint()
 
-    @enable_ki_protection
     def snapshot(self) -> Snapshot[E, R]:
         """Every element accepted and not yet received; see `Snapshot`. Works at any moment, without waiting."""
         return self._ledger.snapshot()
 
-    @enable_ki_protection
     def statistics(self) -> Statistics:
         """The operator's current numbers. Works at any moment, without waiting."""
         return self._ledger.statistics()
 
-    @enable_ki_protection
     def explain(self) -> Verdict:
         """What limits the operator, and what to change. Works while it runs, in the same thread, and after the block.
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextvars import Context, copy_context
 from gc import get_referents
+from inspect import isfunction
 from operator import is_
 from time import thread_time
 from typing import Any, Generic, TypeVar
@@ -41,8 +42,10 @@ __all__ = [
     "dict_of_run",
     "interruptible",
     "read_clocks",
+    "uninterruptible",
 ]
 
+C = TypeVar("C", bound=type)
 T = TypeVar("T")
 R = TypeVar("R")
 K = TypeVar("K")
@@ -57,6 +60,13 @@ def interruptible(function: Callable[..., R]) -> Callable[..., R]:
         return function(*arguments)
 
     return call
+
+
+def uninterruptible(kind: C) -> C:
+    """The same class, whose methods are closed to interrupts."""
+    for method in filter(isfunction, vars(kind).values()):
+        enable_ki_protection(method)
+    return kind
 
 
 @disable_ki_protection
