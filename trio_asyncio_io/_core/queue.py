@@ -42,18 +42,9 @@ class Entry:
         load: The number of running invocations when this one started, itself included, if `samples` is not None.
     """
 
-    __slots__ = (
-        "attempts",
-        "element",
-        "is_watermark",
-        "load",
-        "results",
-        "samples",
-        "sequence",
-        "since",
-        "value",
-    )
+    __slots__ = ("attempts", "element", "load", "results", "samples", "sequence", "since", "value")
 
+    is_watermark = False
     load: int  # not set in `__init__`, which costs too much for something that few entries need
     half: Any = None  # of the call that was split: only a `Group` has one
     depth: int = 0  # how many calls have been split to make its call
@@ -64,7 +55,6 @@ class Entry:
         self.sequence = sequence
         self.since = since
         self.results: Sequence[Any] | None = None
-        self.is_watermark = False
         self.attempts = 0
         self.samples: Samples | None = None
 
@@ -87,9 +77,10 @@ class Entry:
 class _WatermarkEntry(Entry):
     __slots__ = ()
 
+    is_watermark = True
+
     def __init__(self, watermark: Watermark, sequence: int, since: float) -> None:
         super().__init__(watermark, watermark, sequence, since)
-        self.is_watermark = True
         self.results = [watermark]
 
 
@@ -186,11 +177,7 @@ class Segment:
     def take(self, limit: int) -> list[Entry]:
         """Remove and return the next completed entries, at most `limit`."""
         completed = self.completed
-        if len(completed) > limit:
-            return [completed.popleft() for _ in range(limit)]
-        taken = list(completed)
-        completed.clear()
-        return taken
+        return [completed.popleft() for _ in range(min(limit, len(completed)))]
 
     def is_empty(self) -> bool:
         """Whether nothing is held."""

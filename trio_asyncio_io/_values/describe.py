@@ -48,22 +48,22 @@ def _start_of_repr(value: Any, limit: int) -> str:
     if kind in _BRACKETS and value:
         opening, closing = _BRACKETS[kind] if kind is not tuple or len(value) > 1 else ("(", ",)")
         return opening + _joined(_items(value, limit - 1), limit) + closing
-    names = _field_names(value)
-    function = _function(value, limit, has_fields=names is not None)
-    if function is not None or names is None:
-        return function or repr(value)
-    parts = (f"{name}={_start_of_repr(getattr(value, name), limit - 1)}" for name in names)
-    return f"{kind.__qualname__}({_joined(parts, limit)})"
-
-
-def _function(value: Any, limit: int, *, has_fields: bool) -> str | None:
-    """A function without its captured values, which may be secrets. None: no function, or one with its own repr."""
-    kind = type(value)
-    if kind is partial:
+    if kind is partial:  # without its arguments, which may be secrets
         return f"partial({_start_of_repr(value.func, limit - 1)})"
     if kind is MethodType:
         return f"<bound method {value.__qualname__}>"
-    return f"{kind.__qualname__}(…)" if has_fields and (callable(value) or hasattr(kind, "invoke")) else None
+    return _start_of_fields(value, limit)
+
+
+def _start_of_fields(value: Any, limit: int) -> str:
+    """The fields of a dataclass or named tuple, but not those of a function, which may be secrets; or the own repr."""
+    kind, names = type(value), _field_names(value)
+    if names is None:
+        return repr(value)
+    if callable(value) or hasattr(kind, "invoke"):
+        return f"{kind.__qualname__}(…)"
+    parts = (f"{name}={_start_of_repr(getattr(value, name), limit - 1)}" for name in names)
+    return f"{kind.__qualname__}({_joined(parts, limit)})"
 
 
 def _items(value: Any, limit: int) -> Iterator[str]:
