@@ -50,30 +50,24 @@ def _failure(entry: Entry, error: Exception, now: float) -> tuple[Any, ...]:
     return entry.attempts, now - entry.since, error
 
 
-# By step of the ledger: the hooks that follow, each with its arguments after `sequence` and `element`
-HOOKS: Final[dict[str, tuple[tuple[str, Details], ...]]] = {
-    "accept": (("accepted", _nothing),),
-    "accept_held": (),  # it accepts
-    "wait_for_gate": (("held_back", _nothing),),
-    "wait_for_slot": (("waits_for_slot", _nothing),),
-    "start": (("started", _nothing),),
-    "start_call": (("started", _nothing),),
-    "fail_attempt": (("attempt_failed", _error),),
-    "back_off": (("backing_off", _backoff),),
-    "retry": (("retried", _next_attempt),),
-    "complete": (("completed", _end), ("slot_freed", _nothing)),
-    "time_out": (("timed_out", _end),),
-    "fail": (("failed", _failure),),
-    "fail_after_timeout": (("failed", _failure),),
-    "finish": (("slot_freed", _nothing),),
-    "cancel": (("cancelled", _end), ("slot_freed", _nothing)),
-    "cancel_retry": (("cancelled", _end), ("slot_freed", _nothing)),
-    "abandon": (("slot_freed", _nothing),),
-    "poll": (("dequeued", _nothing),),
-    "receive": (("emitted", _nothing),),
-    "receive_dead_letter": (("emitted", _nothing),),
+# By hook: its arguments after `sequence` and `element`, and the steps of the ledger that it follows. Of two hooks that
+# follow one step, the upper one comes first
+HOOKS: Final[dict[str, tuple[Details, tuple[str, ...]]]] = {
+    "accepted": (_nothing, ("accept",)),
+    "held_back": (_nothing, ("wait_for_gate",)),
+    "waits_for_slot": (_nothing, ("wait_for_slot",)),
+    "started": (_nothing, ("start", "start_call")),
+    "attempt_failed": (_error, ("fail_attempt",)),
+    "backing_off": (_backoff, ("back_off",)),
+    "retried": (_next_attempt, ("retry",)),
+    "timed_out": (_end, ("time_out",)),
+    "completed": (_end, ("complete",)),
+    "failed": (_failure, ("fail", "fail_after_timeout")),
+    "cancelled": (_end, ("cancel", "cancel_retry")),
+    "slot_freed": (_nothing, ("complete", "finish", "cancel", "cancel_retry", "abandon")),
+    "dequeued": (_nothing, ("poll",)),
+    "emitted": (_nothing, ("receive", "receive_dead_letter")),
 }
-
 
 # Steps that concern the entries that they return, if any. Others concern the records of their first argument
 _RETURNS_ENTRIES: Final = frozenset({"accept", "start", "poll"})
@@ -97,9 +91,9 @@ class Observation:
                 ledger.start_call,
                 lambda group, *_: ("grouped", tuple(record.sequence for record in group.records)),
             )
-        for name, hooks in HOOKS.items():
-            for hook, details in hooks:
-                if hook in needed:
+        for hook, (details, names) in HOOKS.items():
+            if hook in needed:
+                for name in names:
                     steps[name] = self._followed(ledger, name, hook, details)
         if isinstance(self._observer, Meter):
             steps["complete"] = self._followed_if_slow(complete, ledger.complete, self._observer)
@@ -215,23 +209,17 @@ class Observation:
 
 def ledger_for(options: Options, key: Callable[[Any], Hashable] | None) -> Ledger:
     """A new ledger and its order, observed if the options have an observer. `key` replaces the key of the options."""
-    counts = options.on_error == "dead_letter"
+    order: Order = InputOrder() if options.mode == "ordered" else CompletionOrder()
     ledger = Ledger(
-        _order_for(options, key),
+        order if key is None else KeyOrder(key),
         options.bound,
         options.restore,
         capacity=options.capacity,
         group=options.group or 0,
-        counts_dead_letters=counts,
+        counts_dead_letters=options.on_error == "dead_letter",
     )
     ledger.flow.is_ordered = options.mode == "ordered"
     if options.observer is not None:
         has_contexts = options.group is not None and not isinstance(options.observer, Meter)
         Observation(options.observer, has_groups=has_contexts).follow(ledger, options)
     return ledger
-
-
-def _order_for(options: Options, key: Callable[[Any], Hashable] | None) -> Order:
-    if key is not None:
-        return KeyOrder(key)
-    return InputOrder() if options.mode == "ordered" else CompletionOrder()

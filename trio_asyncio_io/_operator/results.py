@@ -297,11 +297,10 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
             raise TypeError("receive the results with `async for result in results:`, not with `for` or `list`")
 
     async def __anext__(self) -> R:
-        if self._leaving:
+        has_waited = not self._leaving
+        if not has_waited:
             await checkpoint_if_cancelled()
-        has_waited = False
         while not self._leaving:  # another consumer may be faster
-            has_waited = True
             self._consumers.waiting += 1
             try:
                 await self._consumers.channel.receive()
@@ -309,13 +308,7 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
                 raise StopAsyncIteration from None
             except trio.ClosedResourceError:
                 raise trio.ClosedResourceError(CLOSED) from None
-        output = self._receive()
-        if has_waited:
-            if self._leaving:
-                self._ledger.consumer_has_waited(self._consumers.current_time())
-        elif not self._leaving:
-            self._ledger.consumer_has_caught_up(self._consumers.current_time())
-        return output
+        return self._receive(has_waited)
 
     async def receive(self) -> R:
         """Wait for the next output and return it.
@@ -343,10 +336,7 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
                 self._consumers.channel.receive_nowait()
             except trio.ClosedResourceError:
                 raise trio.ClosedResourceError(CLOSED) from None
-        output = self._receive()
-        if not self._leaving:
-            self._ledger.consumer_has_caught_up(self._consumers.current_time())
-        return output
+        return self._receive()
 
     def close(self) -> None:
         """Receive nothing more.
@@ -385,11 +375,16 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
         """
         return self._ledger.verdict(read_clocks)
 
-    def _receive(self) -> R:
+    def _receive(self, has_waited: bool = False) -> R:  # noqa: FBT001, FBT002 - a keyword costs time for each output
         ledger = self._ledger
         output = ledger.receive()
         if self._has_received.is_awaited:
             self._has_received.wake()
         if self._has_room.is_awaited and ledger.may_refill():
             self._has_room.wake()
+        if has_waited:
+            if self._leaving:
+                ledger.consumer_has_waited(self._consumers.current_time())
+        elif not self._leaving:
+            ledger.consumer_has_caught_up(self._consumers.current_time())
         return output  # type: ignore[no-any-return]
