@@ -43,7 +43,6 @@ BAD: list[tuple[Any, str]] = [
     (Snapshot(("a",)), "element 0 is damaged: 'a' is not a SnapshotElement"),
     (Snapshot((SnapshotElement("0", "a"),)), "element 0 must have a whole number as its sequence, got '0'"),
     (Snapshot((SnapshotElement(0, "a", "A"),)), "the results of element 0 are damaged: 'A' is not a list"),
-    (Snapshot((SnapshotElement(0, Watermark(1), []),)), "element 0 is a watermark, but has results"),
     (replace(SNAPSHOT, taken=-1), "the snapshot's count of elements taken is damaged: -1"),
     (replace(SNAPSHOT, taken="3"), "the snapshot's count of elements taken is damaged: '3'"),
     (Snapshot((SnapshotElement(1, "a"), SnapshotElement(1, "b"))), "must rise: 1 follows 1"),

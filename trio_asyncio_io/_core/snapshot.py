@@ -99,8 +99,6 @@ def _problem_of_elements(elements: Sequence[Any]) -> str | None:
             return f"the snapshot's element {position} must have a whole number as its sequence, got {sequence}"
         if not isinstance(element.results, list | tuple | None):
             return f"the results of element {element.sequence} are damaged: {describe(element.results)} is not a list"
-        if isinstance(element.element, Watermark) and element.results is not None:
-            return f"element {element.sequence} is a watermark, but has results"
     for before, after in pairwise(elements):
         if before.sequence >= after.sequence:
             return f"the snapshot's sequence numbers must rise: {after.sequence} follows {before.sequence}"
