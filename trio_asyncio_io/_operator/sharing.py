@@ -25,20 +25,21 @@ from typing import Any, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import trio
-from trio.lowlevel import RunVar, enable_ki_protection
+from trio.lowlevel import RunVar
 
 from .._values.checks import check_callable, check_name, check_seconds
 from .._values.describe import describe
 from .._values.notes import copied
 from .calls import nurseries_of_call
 from .errors import combine, reraise
-from .tasks import dict_of_run
+from .tasks import dict_of_run, uninterruptible
 
 __all__ = ["Scope", "lingering", "parts_of", "shared"]
 
 R = TypeVar("R")
 
 
+@uninterruptible
 class shared(Generic[R]):  # noqa: N801 - used like a function
     """A resource, such as a client or a cache, that all users of its name share (Flink's async resource sharing).
 
@@ -100,7 +101,6 @@ class shared(Generic[R]):  # noqa: N801 - used like a function
         self.make = check_callable("make", make)
         self.open_timeout = check_seconds("open_timeout", open_timeout, positive=True)
 
-    @enable_ki_protection
     async def __aenter__(self) -> R:
         resource = resource_of_run(self.name)
         resource.check(self, self._parts)
@@ -110,7 +110,6 @@ class shared(Generic[R]):  # noqa: N801 - used like a function
         value: R = await resource.enter()
         return value
 
-    @enable_ki_protection
     async def __aexit__(self, *_: object) -> None:
         await resource_of_run(self.name).leave()
 

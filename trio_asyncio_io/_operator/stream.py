@@ -12,8 +12,6 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar, Unpack, overload
 
-from trio.lowlevel import enable_ki_protection
-
 from .._core.elements import StreamRecord
 from .._core.options import AllArguments, Options
 from .._values.describe import describe, plural
@@ -40,7 +38,7 @@ from .signatures import (
     Source,
     ValueOfFunction,
 )
-from .tasks import LINES_OF_RUN
+from .tasks import LINES_OF_RUN, uninterruptible
 
 __all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
 
@@ -318,6 +316,7 @@ def _is_dataframe_of(source: object, *packages: str) -> bool:
     return any(each.__name__ == "DataFrame" and each.__module__.partition(".")[0] in packages for each in bases)
 
 
+@uninterruptible
 class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
     """An operator whose block sees only the results."""
 
@@ -325,11 +324,9 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
         self._operator = operator
         self._function = function
 
-    @enable_ki_protection
     async def __aenter__(self) -> Results[R]:
         return (await self._operator.__aenter__()).output
 
-    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
