@@ -14,7 +14,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from inspect import isawaitable
 from math import inf
@@ -220,19 +219,16 @@ class Resource:
         while (instance := self._instance) is not None and instance.is_ending:
             await instance.ended.wait()
         if instance is None:
-            definition = self._definition
-            assert definition is not None
-            instance = Instance(self._name, definition.make, definition.open_timeout, self._on_end)
-            self._instance = instance
+            assert self._definition is not None
+            instance = self._instance = Instance(self._definition, self._on_end)
         await instance.ready.wait()
         if instance.error is not None:
             raise copied(instance.error)
         return instance.value
 
-    def _on_end(self, instance: Instance) -> None:
-        if self._instance is instance:
-            self._instance = None
-            self._forget()
+    def _on_end(self) -> None:
+        self._instance = None
+        self._forget()
 
     def _forget(self) -> None:
         if not self._users:
@@ -340,7 +336,6 @@ CLOSE_SECONDS = 30.0
 _log = logging.getLogger("trio_asyncio_io")
 
 
-@dataclass(eq=False)
 class Instance:
     """A resource from its opening to its closing, both in one task, because it may contain a nursery or a cancel scope.
 
@@ -348,34 +343,27 @@ class Instance:
     end of the Trio run, it closes the resource.
 
     Args:
-        name: The name of the resource.
-        make: Returns the resource; see `opened`.
-        open_timeout: Seconds that opening may take.
+        definition: How to make it.
         on_end: Called when the resource is closed or has failed.
 
     Attributes:
-        value: The resource.
+        value: The resource, if it is open.
         is_awaited: Whether somebody waits for its opening or closing, and gets its exception. Otherwise it is logged.
         error: The exception of its opening, its closing, or a background task of its own.
         ready: Set when it is open, or has failed.
         ended: Set when it is closed, or has failed.
     """
 
-    name: str
-    make: Callable[[], Any]
-    open_timeout: float
-    on_end: Callable[[Instance], None]
-    value: Any = field(default=None, init=False)
-    is_awaited: bool = field(default=True, init=False)
-    error: BaseException | None = field(default=None, init=False)
-    ready: trio.Event = field(default_factory=trio.Event, init=False)
-    ended: trio.Event = field(default_factory=trio.Event, init=False)
-
-    def __post_init__(self) -> None:
-        self._opening = trio.CancelScope()
-        self._in_use = trio.CancelScope()
+    def __init__(self, definition: shared[Any], on_end: Callable[[], None]) -> None:
+        self.value: Any = None
+        self.is_awaited = True
+        self.error: BaseException | None = None
+        self.ready, self.ended = trio.Event(), trio.Event()
+        self._definition = definition
+        self._on_end = on_end
+        self._opening, self._in_use = trio.CancelScope(), trio.CancelScope()
         self._is_abandoned = False
-        trio.lowlevel.spawn_system_task(self._run, name=f"trio_asyncio_io shared {self.name}")
+        trio.lowlevel.spawn_system_task(self._run, name=f"trio_asyncio_io shared {definition.name}")
 
     @property
     def is_ending(self) -> bool:
@@ -406,15 +394,15 @@ class Instance:
         except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
             self.error = error
             if not self.is_awaited:
-                _log.exception("the shared resource %r failed, or could not be closed", self.name)
+                _log.exception("the shared resource %r failed, or could not be closed", self._definition.name)
         finally:
             self.ready.set()
             self.ended.set()
-            self.on_end(self)
+            self._on_end()
 
     async def _own(self, closing: trio.CancelScope) -> None:
-        self._opening.deadline = trio.current_time() + self.open_timeout
-        async with opened(self.name, self.make()) as self.value:
+        self._opening.deadline = trio.current_time() + self._definition.open_timeout
+        async with opened(self._definition.name, self._definition.make()) as self.value:
             self._opening.deadline = inf
             self.is_awaited = False
             self.ready.set()
@@ -426,11 +414,12 @@ class Instance:
                 closing.deadline = trio.current_time() + CLOSE_SECONDS
 
     def _check(self, closing: trio.CancelScope) -> None:
+        name, open_timeout = self._definition.name, self._definition.open_timeout
         if closing.cancelled_caught:
-            raise trio.TooSlowError(f"the shared resource {self.name!r} was not closed within {CLOSE_SECONDS:g} s")
+            raise trio.TooSlowError(f"the shared resource {name!r} was not closed within {CLOSE_SECONDS:g} s")
         if self._opening.cancelled_caught and not self._is_abandoned:
             raise TimeoutError(
-                f"the shared resource {self.name!r} did not open within open_timeout={self.open_timeout:g} s. Check "
+                f"the shared resource {name!r} did not open within open_timeout={open_timeout:g} s. Check "
                 "that the server to which it connects can be reached, or raise open_timeout"
             )
 
