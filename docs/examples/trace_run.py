@@ -1,11 +1,13 @@
+import json
 from math import inf
+from pathlib import Path
 
 import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import FixedDelay, Watermark, ordered_wait, transient
 from trio_asyncio_io.testing import Scripted, Step
-from trio_asyncio_io.trace import TraceRecorder, read
+from trio_asyncio_io.trace import TraceRecorder
 
 CITIES = ["Oslo", "Rome", "Lima", Watermark("noon"), "Cairo", "Quito", "Perth"]
 
@@ -38,4 +40,4 @@ async def main():
 
 if __name__ == "__main__":
     trio.run(main, clock=MockClock(autojump_threshold=0))
-    print(read("run.json")["otherData"])
+    print(json.loads(Path("run.json").read_bytes())["otherData"])

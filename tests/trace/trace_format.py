@@ -12,11 +12,9 @@ KEYS = {
     "X": {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"},
     "b": {"ph", "cat", "name", "id2", "pid", "tid", "ts", "args"},
     "e": {"ph", "cat", "name", "id2", "pid", "tid", "ts", "args"},
-    "i": {"ph", "cat", "name", "pid", "tid", "ts", "s", "args"},
 }
 METADATA = {
     "process_name": ("name", str),
-    "process_sort_index": ("sort_index", int),
     "thread_name": ("name", str),
     "thread_sort_index": ("sort_index", int),
 }
@@ -43,7 +41,6 @@ def check_event(event: dict[str, Any]) -> None:
     assert event.get("dur", 0) >= 0
     assert all(isinstance(event.get(key, ""), str) for key in ("name", "cat"))
     assert event["name"]
-    assert event.get("s", "t") in {"t", "p", "g"}
     if event["ph"] == "M":
         argument, kind = METADATA[event["name"]]
         assert set(event["args"]) == {argument}

@@ -1,4 +1,4 @@
-"""Files of a run: a trace as JSON in Chrome's Trace Event Format, the page of a report, and the parts of tasks."""
+"""The files of reports and traces: written as a whole, or made of the parts that tasks write."""
 
 from __future__ import annotations
 
@@ -8,67 +8,14 @@ import logging
 import os
 import re
 import shutil
-from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
 from uuid import uuid4
 
 from .run import Run
 
-__all__ = ["FORMAT", "WRITER", "Parts", "Trace", "TraceError", "path_of_part", "read", "replace", "write"]
+__all__ = ["Parts", "path_of_part", "replace"]
 
 _log = logging.getLogger("trio_asyncio_io")
-
-Trace: TypeAlias = dict[str, Any]
-
-# In `otherData`: who has written the trace, and the version of its content
-WRITER, FORMAT = "trio_asyncio_io", 1
-
-
-class TraceError(ValueError):
-    """A file is not a trace of this package, or traces do not fit together. The message says why, in one sentence."""
-
-
-def read(path: str | PathLike[str]) -> Trace:
-    """The trace in a file.
-
-    Raises:
-        TraceError: The file is not a trace that a `TraceRecorder` or `merge` has written.
-        OSError: The file cannot be read.
-    """
-    content = Path(path).read_bytes()
-    if not content.strip():
-        raise TraceError(f"{path} is empty: the run that should have written it may have been killed")
-    try:
-        trace = _parsed(content)
-    except ValueError as error:
-        raise TraceError(f"{path} is not JSON: {error}") from error
-    problem = _problem_of(trace)
-    if problem:
-        raise TraceError(f"{path} is not a trace of a TraceRecorder: {problem}")
-    return trace  # type: ignore[no-any-return]
-
-
-def write(trace: Trace, path: str | PathLike[str]) -> None:
-    """Write a trace. Creates its directory, and replaces the file as a whole.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, json.dumps(trace, ensure_ascii=False))
-
-
-def _problem_of(trace: object) -> str:
-    if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
-        return "there is no list of traceEvents"
-    about = trace.get("otherData")
-    if not isinstance(about, dict) or about.get("writer") != WRITER:
-        return "another program has written it"
-    if about.get("format") != FORMAT:
-        return f"its format is {about.get('format')!r}, and this release reads format {FORMAT}"
-    return ""
 
 
 class Parts:
@@ -129,19 +76,7 @@ def replace(path: Path, text: str) -> None:
 
 def _read(part: Path) -> Run | None:
     try:
-        return Run.from_json(_parsed(part.read_bytes()))
+        return Run.from_json(json.loads(part.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # of another version, for example
         _log.warning("a part of a report cannot be read: %s: %r", part, error)
         return None
-
-
-def _parsed(content: bytes) -> Any:
-    """The JSON value.
-
-    Raises:
-        ValueError: It is not JSON, not UTF-8, or too deeply nested for the parser.
-    """
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError("it is too deeply nested") from None

@@ -39,7 +39,6 @@ class Recorder(Observer):
         self._name = printable(name)
         self._values = values
         self._create_copy = create_copy
-        self._late: set[int] = set()  # records that have timed out and still have their slot
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Path | None]]:
         # What was recorded stays here. On another machine, a relative path would be below another directory
@@ -58,11 +57,3 @@ class Recorder(Observer):
 
     def run_started(self, options: Options) -> None:
         self.zero = trio.current_time()
-
-    # A record that has timed out may fail afterwards, in its handler. It counts as timed out
-
-    def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._late.add(sequence)
-
-    def slot_freed(self, sequence: int, element: Any) -> None:
-        self._late.discard(sequence)

@@ -112,6 +112,7 @@ class Report(Recorder, Meter):
         self._ended = Run(self._name)  # all operators that have ended, as one
         self._run = Run(self._name)
         self._bins: Bins | None = None  # while an operator runs
+        self._late: set[int] = set()  # records that have timed out, and may fail in their handler
         self._was_pickled = False
 
     def __repr__(self) -> str:
@@ -203,13 +204,16 @@ class Report(Recorder, Meter):
         found.keep(self._label(sequence, element), self._message(element, error))
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        super().timed_out(sequence, element, attempts, seconds)
+        self._late.add(sequence)
         self._keep_slow(sequence, element, attempts, seconds, "timed out")
         self._count_failed()
         found = self._run.failures_of("timeout")
         found.attempts += 1
         found.records += 1
         found.keep(self._label(sequence, element), lambda: f"no result within {self._run.options['timeout']}")
+
+    def slot_freed(self, sequence: int, element: Any) -> None:
+        self._late.discard(sequence)
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
         if sequence not in self._late:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 __all__ = ["GroupCall", "Kind", "RecordSteps", "Sample", "Span", "Stay", "WatermarkSteps"]
@@ -14,6 +15,9 @@ __all__ = ["GroupCall", "Kind", "RecordSteps", "Sample", "Span", "Stay", "Waterm
 T = TypeVar("T")
 
 Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for its key", "wait for a slot", "wait for a gate"]
+
+# The kinds of spans that are parts of a stay
+IN_SLOT = frozenset({"attempt", "handler"})
 
 # The limit of spans per record: a record with a thousand retries must not fill the memory
 MAX_SPANS = 40
@@ -35,12 +39,12 @@ class Stay:
     """The time of a record in a slot.
 
     Attributes:
-        end: None while it lasts.
+        end: inf while it lasts.
         call: The call of several records that has the slot; None: the record has it alone.
     """
 
     start: float
-    end: float | None = None
+    end: float = inf
     call: GroupCall | None = None
 
 
@@ -49,7 +53,8 @@ class Span:
     """A part of a record's time: an attempt or a handler in a slot, or a wait without one.
 
     Attributes:
-        end: None while it lasts.
+        stay: The stay of which it is a part; None: it is a wait.
+        end: inf while it lasts.
         outcome: How an attempt ended, such as "failed". Empty if it gave a result.
         error: The name of the exception's type, or "".
     """
@@ -57,14 +62,15 @@ class Span:
     kind: Kind
     name: str
     start: float
-    end: float | None = None
+    stay: Stay | None
+    end: float = inf
     outcome: str = ""
     error: str = ""
 
 
 @dataclass(slots=True)
 class RecordSteps:
-    """The steps of a record. An instant is None if the record has not reached it.
+    """The steps of a record. An instant is inf if the record has not reached it.
 
     Attributes:
         value: A description of the value, or None if values are not recorded.
@@ -82,9 +88,9 @@ class RecordSteps:
     attempts: int = 0
     stays: list[Stay] = field(default_factory=list)
     outcome: str = ""
-    freed: float | None = None
-    dequeued: float | None = None
-    received: float | None = None
+    freed: float = inf
+    dequeued: float = inf
+    received: float = inf
     outputs: int = 0
     spans: list[Span] = field(default_factory=list)
 
@@ -97,7 +103,7 @@ class RecordSteps:
 
     def wait_for_slot(self, now: float) -> None:
         """The record waits for a slot from now on. A recorded wait that has not ended was a wait for its key."""
-        if self.spans and self.spans[-1].kind == "wait for a slot" and self.spans[-1].end is None:
+        if self.spans and self.spans[-1].kind == "wait for a slot" and self.spans[-1].end == inf:
             self.spans[-1].kind = self.spans[-1].name = "wait for its key"
         self.begin("wait for a slot", "wait for a slot", now)
 
@@ -107,7 +113,12 @@ class RecordSteps:
         if self.spans and self.spans[-1].kind.startswith("wait for") and self.spans[-1].start == now:
             self.spans.pop()  # there was no wait
         if len(self.spans) < MAX_SPANS:
-            self.spans.append(Span(kind, name, now))
+            self.spans.append(Span(kind, name, now, self.stays[-1] if kind in IN_SLOT else None))
+
+    @property
+    def is_in_slot(self) -> bool:
+        """Whether the record is in a slot now."""
+        return bool(self.stays) and self.stays[-1].end == inf
 
     def enter_slot(self, now: float, call: GroupCall | None) -> None:
         """The record gets a slot for an attempt."""
@@ -125,12 +136,12 @@ class RecordSteps:
     def leave_slot(self, now: float) -> None:
         """The record leaves its slot."""
         self.end(now)
-        if self.stays and self.stays[-1].end is None:
+        if self.is_in_slot:
             self.stays[-1].end = now
 
     def end(self, now: float, outcome: str = "", error: str = "") -> None:
         """End the present span, if there is one."""
-        if self.spans and self.spans[-1].end is None:
+        if self.spans and self.spans[-1].end == inf:
             span = self.spans[-1]
             span.end, span.outcome, span.error = now, outcome, error
 
@@ -142,7 +153,7 @@ class WatermarkSteps:
     sequence: int
     timestamp: str | None
     accepted: float
-    received: float | None = None
+    received: float = inf
 
 
 class Sample(Generic[T]):

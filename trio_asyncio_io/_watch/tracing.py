@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import json
 from collections.abc import Sequence
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,8 +16,8 @@ from .._core.elements import Watermark
 from .._core.gate import Gate
 from .._core.options import Options
 from .._values.checks import check_int
-from .events import Recording, trace_of
-from .files import Trace, path_of_part, write
+from .events import Recording, Trace, trace_of
+from .files import path_of_part, replace
 from .recorder import Recorder
 from .steps import GroupCall, Kind, RecordSteps, Sample, WatermarkSteps
 
@@ -67,9 +68,8 @@ class TraceRecorder(Recorder):
         create_copy = partial(type(self), name=name, max_records=max_records, values=values)
         super().__init__(path, name, values=values, create_copy=create_copy)
         self._recording = Recording(self._name, Sample(max_records), Sample(max_records))
-        self._has_run = self._reads_wall_clock = False
+        self._has_run = False
         self._gates: list[Gate] = []
-        self._in_slot: set[int] = set()
         self._group_calls: dict[int, GroupCall] = {}  # sequence -> the call of a record that has or gets a slot
 
     def __enter__(self) -> Self:
@@ -84,7 +84,7 @@ class TraceRecorder(Recorder):
     def of_task(self, name: str) -> TraceRecorder:
         """A new recorder like this one, for one of many tasks that run in several processes.
 
-        It writes a new file in the directory `path`, which `merge` can place in time.
+        It writes a new file in the directory `path`.
 
         Args:
             name: The name of the task in the trace, and the beginning of the file's name.
@@ -94,9 +94,7 @@ class TraceRecorder(Recorder):
         """
         if self.path is None:
             raise ValueError('give the recorder a directory for the files of the tasks: TraceRecorder("traces")')
-        copy = self._create_copy(path_of_part(self.path, name), name=name)
-        copy._reads_wall_clock = True  # noqa: SLF001 - of this class
-        return copy
+        return self._create_copy(path_of_part(self.path, name), name=name)
 
     def trace(self) -> Trace:
         """The trace so far, as an object in Chrome's Trace Event Format."""
@@ -106,12 +104,14 @@ class TraceRecorder(Recorder):
         return trace
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the trace so far to a file, as JSON. The file is replaced as a whole.
+        """Write the trace so far to a file, as JSON. Creates its directory, and replaces the file as a whole.
 
         Raises:
             OSError: The file cannot be written.
         """
-        write(self.trace(), path)
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, json.dumps(self.trace(), ensure_ascii=False))
 
     # The run, and its records
 
@@ -122,7 +122,6 @@ class TraceRecorder(Recorder):
         self._has_run = True
         self._gates = [gate for gate in options.gates if isinstance(gate, Gate)]
         self._recording.zero = self._recording.last = self.zero
-        self._recording.began = time.time() if self._reads_wall_clock else None
 
     def accepted(self, sequence: int, element: Any) -> None:
         now, value = self._now(), self.describe(element)
@@ -139,7 +138,6 @@ class TraceRecorder(Recorder):
         self._group_calls |= dict.fromkeys(sequences, GroupCall(len(sequences)))
 
     def started(self, sequence: int, element: Any) -> None:
-        self._in_slot.add(sequence)
         if (record := self._record(sequence)) is not None:
             record.enter_slot(self._recording.last, self._group_calls.get(sequence))
 
@@ -161,7 +159,6 @@ class TraceRecorder(Recorder):
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end(sequence, "timed out", attempts)
-        super().timed_out(sequence, element, attempts, seconds)
 
     def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end(sequence, "cancelled", attempts)
@@ -176,24 +173,21 @@ class TraceRecorder(Recorder):
                 record.begin("handler", "on_timeout", self._recording.last)
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        if sequence not in self._in_slot:  # a gate has refused its retry, so the slot is for its handler
-            self.started(sequence, element)
-        if sequence not in self._late:
-            self._end(sequence, "failed", attempts, type(error).__name__)
         if (record := self._record(sequence)) is not None:
+            if not record.is_in_slot:  # a gate has refused its retry, so the slot is for its handler
+                self.started(sequence, element)
+            if record.outcome != "timed out":
+                self._end(sequence, "failed", attempts, type(error).__name__)
             record.end(self._recording.last, "failed", type(error).__name__)  # on_timeout, if that has raised
             record.begin("handler", "on_error", self._recording.last)
 
     def _leave_slot(self, sequence: int) -> None:
-        self._in_slot.discard(sequence)
         self._group_calls.pop(sequence, None)
         if (record := self._record(sequence)) is not None:
             record.leave_slot(self._recording.last)
 
     def slot_freed(self, sequence: int, element: Any) -> None:
-        super().slot_freed(sequence, element)
-        if sequence in self._in_slot:
-            self._leave_slot(sequence)
+        self._leave_slot(sequence)
         if (record := self._record(sequence)) is not None:
             record.freed = self._recording.last
 

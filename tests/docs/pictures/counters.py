@@ -8,9 +8,10 @@ from typing import Any
 
 import trio
 
+from tests.docs.pictures.drawing import panels_of
 from tests.docs.pictures.figure import cross, line, text
 from tests.docs.pictures.killed_job import job
-from tests.docs.pictures.lanes import LEFT, RIGHT, Lanes, panels
+from tests.docs.pictures.lanes import LEFT, RIGHT, Lanes
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import Observer
 from trio_asyncio_io.checkpoints import Checkpoint
@@ -53,7 +54,7 @@ def life() -> str:
     """D2: the states of four records, and both counters."""
     module, instants = script("learn_life"), Instants()
     run(module.main, instants)
-    [panel] = panels(record("capacity=2, buffer=3", module.main))
+    [panel] = panels_of(record("capacity=2, buffer=3", module.main))
     lanes = Lanes("The life of four records", instants.up["emitted"][-1])
     lanes.draw_panel(panel)
     running, held = instants.counts("started", "slot_freed"), instants.counts("accepted", "emitted")

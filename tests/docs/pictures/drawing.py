@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -11,17 +11,7 @@ from typing import Any
 from tests.docs.pictures.figure import LINE, WIDTH, bar, cross, dot, group, line, text
 from tests.docs.pictures.style import TIMELINE
 from trio_asyncio_io._values.describe import duration, plural
-from trio_asyncio_io._watch.events import (
-    BACKOFF,
-    FOR_CONSUMER,
-    FOR_GATE,
-    FOR_KEY,
-    FOR_ORDER,
-    FOR_SLOT,
-    WATERMARK,
-    Event,
-)
-from trio_asyncio_io._watch.files import Trace
+from trio_asyncio_io._watch.events import WATERMARK, Event, Trace
 from trio_asyncio_io._watch.svg import document
 
 __all__ = ["Bar", "Drawing", "Panel", "Row", "panels_of", "timeline"]
@@ -46,13 +36,13 @@ LEGEND = {
 }
 
 
-def timeline(trace: Trace, *, title: str) -> str:
-    """The trace as an SVG document: a panel for each operator, a row for each record, time from left to right.
+def timeline(*traces: Trace, title: str) -> str:
+    """Traces as an SVG document: a panel for each operator, a row for each record, time from left to right.
 
-    The same trace always gives the same document. Its texts are text, and it has a title and a description for screen
+    The same traces always give the same document. Its texts are text, and it has a title and a description for screen
     readers.
     """
-    panels = panels_of(trace)
+    panels = panels_of(*traces)
     end = max(_end_of(panel) for panel in panels)
     drawing = Drawing(title, end)
     for panel in panels:
@@ -160,17 +150,17 @@ def _ticks(end: int) -> tuple[int, str, int]:
 
 # The look of a bar by the event's category and outcome
 LOOKS = {
-    FOR_KEY: "order",
-    FOR_SLOT: "slot",
-    FOR_GATE: "gate",
+    "wait for its key": "order",
+    "wait for a slot": "slot",
+    "wait for a gate": "gate",
     "attempt": "run",
     "failed": "failed",
     "timed out": "late",
     "cancelled": "cancelled",
-    BACKOFF: "backoff",
+    "backoff": "backoff",
     "handler": "handler",
-    FOR_ORDER: "order",
-    FOR_CONSUMER: "consumer",
+    "wait for the output order": "order",
+    "wait for the consumer": "consumer",
 }
 
 
@@ -213,12 +203,9 @@ class Panel:
     walls: list[tuple[int, str]]
 
 
-def panels_of(trace: Trace) -> list[Panel]:
-    """A panel for each operator in the trace."""
-    by_process: dict[int, list[Event]] = {}
-    for event in trace["traceEvents"]:
-        by_process.setdefault(event["pid"], []).append(event)
-    return [_panel(events) for _, events in sorted(by_process.items())]
+def panels_of(*traces: Trace) -> list[Panel]:
+    """A panel for each trace of an operator, one below the other."""
+    return [_panel(trace["traceEvents"]) for trace in traces]
 
 
 def _panel(events: list[Event]) -> Panel:
@@ -228,9 +215,10 @@ def _panel(events: list[Event]) -> Panel:
         if event["ph"] in "Xb" and event["cat"] != WATERMARK:
             for arguments in event["args"].get("records", [event["args"]]):  # of a group, each of its records
                 _add(arguments, event, rows)
-    for begin, end in _waits(events):
+    for begin, end in _waits(events, LOOKS):
         rows[begin["args"]["sequence"]].bars.append(Bar(LOOKS[begin["cat"]], begin["ts"], end))
-    walls = [(each["ts"], each["name"]) for each in events if each["ph"] == "i" and each["cat"] == WATERMARK]
+    spans = _waits(events, {WATERMARK})
+    walls = [(end, begin["args"]["label"]) for begin, end in spans if "unfinished" not in begin["args"]]
     ordered = [rows[sequence] for sequence in sorted(rows)]
     for row in ordered:
         row.bars.sort(key=lambda bar: bar.start)
@@ -258,12 +246,12 @@ def _in_words(arguments: dict[str, Any], event: Event) -> str:
     return f"{arguments.get('outcome')} after {calls} in slot {event['tid']}, {duration(event['dur'] / 1e6)}"
 
 
-def _waits(events: Iterable[Event]) -> list[tuple[Event, int]]:
-    """The spans of asynchronous events that belong to a record: the beginning, and the instant of the end."""
+def _waits(events: Iterable[Event], categories: Container[str]) -> list[tuple[Event, int]]:
+    """The spans of asynchronous events of these categories: the beginning, and the instant of the end."""
     begun: dict[tuple[str, str], Event] = {}
     found: list[tuple[Event, int]] = []
     for event in events:
-        if event["ph"] not in "be" or event["cat"] not in LOOKS:
+        if event["ph"] not in "be" or event["cat"] not in categories:
             continue
         key = event["cat"], event["id2"]["local"]
         if event["ph"] == "b":

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.docs.pictures.drawing import LEFT, Bar, Drawing, Panel, Row, panels_of
+from tests.docs.pictures.drawing import LEFT, Bar, Drawing, Panel, Row
 from tests.docs.pictures.drawing import RIGHT as MARGIN
 from tests.docs.pictures.figure import WIDTH, Figure, bar, cross, dot, line, text
-from trio_asyncio_io._watch.files import Trace
-from trio_asyncio_io.trace import merge
+from trio_asyncio_io._watch.events import Trace
 
-__all__ = ["LEFT", "RIGHT", "Lanes", "by_slot", "panels", "row"]
+__all__ = ["LEFT", "RIGHT", "Lanes", "by_slot", "row"]
 
 RIGHT = WIDTH - MARGIN
 
@@ -77,11 +76,6 @@ class Lanes(Drawing):
         figure = Figure("", description, name)
         figure._title, figure.parts, figure.y = self._title, self.parts, self.y
         return figure.svg()
-
-
-def panels(*traces: Trace) -> list[Panel]:
-    """The panels of these traces, one below the other."""
-    return panels_of(merge(traces))
 
 
 def row(label: str, bars: list[tuple[str, float, float]], received: float | None = None) -> Row:

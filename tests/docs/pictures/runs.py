@@ -13,7 +13,7 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io._watch.files import Trace
+from trio_asyncio_io._watch.events import Trace
 from trio_asyncio_io.trace import TraceRecorder
 
 __all__ = ["record", "run", "script"]

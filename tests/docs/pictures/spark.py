@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
-from tests.docs.pictures.drawing import Panel, Row
-from tests.docs.pictures.lanes import Lanes, panels, row
+from tests.docs.pictures.drawing import Panel, Row, panels_of
+from tests.docs.pictures.lanes import Lanes, row
 from tests.docs.pictures.runs import run, script
 from tests.docs.pictures.timelines import moved
 from trio_asyncio_io import unordered_wait
@@ -105,7 +105,7 @@ def _micro_batches(name: str, budget: float) -> Panel:
     for number, batch in enumerate(("abcd", "efg", "hi"), start=1):
         recorder = TraceRecorder(values=True)
         _, state = run(module.micro_batch, batch, state, budget, observer=recorder)
-        [panel] = panels(recorder.trace())
+        [panel] = panels_of(recorder.trace())
         for each in panel.rows:
             look = "run" if each.label in batch else "repeated"
             rows[each.label].bars += [moved(bar, start, look) for bar in each.bars]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from contextlib import chdir, suppress
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import trio
 
-from tests.docs.pictures.drawing import Bar, Panel, timeline
+from tests.docs.pictures.drawing import Bar, Panel, panels_of, timeline
 from tests.docs.pictures.figure import box, text
-from tests.docs.pictures.lanes import LEFT, Lanes, by_slot, panels, row
+from tests.docs.pictures.lanes import LEFT, Lanes, by_slot, row
 from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
-from trio_asyncio_io.trace import merge, read
 
 __all__ = [
     "failures",
@@ -63,7 +64,7 @@ def order() -> str:
         record("unordered_wait: completion order", module.show, "unordered", unordered_wait),
         record("keyed_wait: input order per account", module.show, "keyed", keyed_wait, key=module.account),
     ]
-    return timeline(merge(traces), title="The same six payments in three orders")
+    return timeline(*traces, title="The same six payments in three orders")
 
 
 def watermarks() -> str:
@@ -75,7 +76,7 @@ def watermarks() -> str:
         record("unordered, with w1 and w2 (event time)", module.show, "", unordered_wait, module.ELEMENTS),
         record("ordered, with w1 and w2", module.show, "", ordered_wait, module.ELEMENTS),
     ]
-    return timeline(merge(traces), title="w1 r1 r2 r3 w2 r4: no record crosses a watermark")
+    return timeline(*traces, title="w1 r1 r2 r3 w2 r4: no record crosses a watermark")
 
 
 def head_of_line() -> str:
@@ -100,7 +101,7 @@ def snapshots() -> str:
     """D10: a run until its snapshot, the snapshot, and the run that restores it, on one axis."""
     module = script("learn_snapshot")
     received, saved = run(module.first_run, "abcdef")
-    before, after = panels(
+    before, after = panels_of(
         record("first run: stopped at 0.8 s, with A and C received", module.first_run, "abcdef"),
         record("second run: restore=snapshot", module.second_run, "", saved),
     )
@@ -155,7 +156,7 @@ def trace_run() -> str:
     """The trace that the page on watching a run shows."""
     with TemporaryDirectory() as folder, chdir(folder):
         run(script("trace_run").main)
-        return timeline(read("run.json"), title="Six lookups in three slots, in input order")
+        return timeline(json.loads(Path("run.json").read_bytes()), title="Six lookups in three slots, in input order")
 
 
 def retries() -> str:
