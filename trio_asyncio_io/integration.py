@@ -13,11 +13,10 @@ from ._values.checks import check_int, check_number
 from ._values.describe import describe, duration
 from ._values.public import check_keywords, list_keywords, publish
 from ._watch.job import TaskTimes
-from .progress._progress import Summary, clock, display_on, gates_and_hedges
+from .progress._progress import clock, display_on, gates_and_hedges
 
 __all__ = [
     "KnowsOutputs",
-    "Summary",
     "TaskTimes",
     "check_int",
     "check_keywords",

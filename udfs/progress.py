@@ -73,7 +73,7 @@ def progress(
         while not ended.wait(display.interval):
             counts = watch.counts()
             line = "  ".join([*counts.tasks(), clock(time.monotonic() - started), *counts.streams])
-            display.show(prefix + line, counts.done, counts.total or None)
+            display.show(prefix + line)
         counts = watch.counts()
 
     thread = threading.Thread(target=show, name="udfs-progress", daemon=True)

@@ -33,7 +33,7 @@ def test_the_summary_does_not_need_rich() -> None:
 
 
 def test_without_rich_progress_names_the_extra_to_install() -> None:
-    code = "from trio_asyncio_io.progress import progress\nprogress(None)"
+    code = "from trio_asyncio_io.progress import progress\nwith progress(None): pass"
     assert run_without({"rich"}, code) == "ImportError: progress needs rich: in a clone, pip install '.[progress]'"
 
 

@@ -51,7 +51,7 @@ def frames(console: Console) -> list[str]:
     """The successive lines of a terminal, without repetitions."""
     found: list[str] = []
     for part in re.split(r"\r|\n", CONTROL.sub("", written(console))):
-        line = part.rstrip(" ━╸╺")
+        line = part.rstrip()
         if line and line not in found[-1:]:
             found.append(line)
     return found
@@ -134,13 +134,6 @@ async def test_restored_and_remembered_results_count_as_finished(autojump_clock:
         assert len([result async for result in results]) == 10
     numbers = results.statistics()
     assert (numbers.known, numbers.completed, numbers.done) == (5, 5, 10)
-
-
-async def test_a_wide_terminal_shows_a_bar(autojump_clock: MockClock) -> None:
-    wide, narrow, endless = terminal(), terminal(72), terminal()
-    for console, total in ((wide, 2), (narrow, 2), (endless, None)):
-        await shown(console, ordered_wait("ab", Scripted(default=Step(0.3)), timeout=5.0, capacity=1), total=total)
-    assert ["━" in written(console) for console in (wide, narrow, endless)] == [True, False, False]
 
 
 async def test_a_narrow_terminal_shows_all_numbers(autojump_clock: MockClock) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ from trio.testing import MockClock
 
 from tests.report.report_page import read
 from trio_asyncio_io import Histogram, Snapshot, SnapshotElement, Statistics, Verdict, ordered_wait
-from trio_asyncio_io.integration import Summary
-from trio_asyncio_io.progress import summary
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -53,22 +50,6 @@ def test_a_snapshot_shows_its_first_elements() -> None:
     assert f"1 '{HOSTILE}' [1] 2" in text
     assert text.endswith("… and 2 others.")
     assert shown(Snapshot()) == "Snapshot of 0 elements; 0 were taken from the source."
-
-
-def test_a_summary_is_a_string_whose_parts_are_shown_below_each_other() -> None:
-    line = summary(Statistics(emitted=12_345, failed=2), 10.0)
-    assert line == "12,345 outputs in 10 s (1,234/s), 0 retried, 2 failed, 0 timed out"
-    assert shown(line) == "12,345 outputs in 10 s (1,234/s) 0 retried 2 failed 0 timed out"
-    assert shown(Summary(HOSTILE)) == HOSTILE
-    assert shown(pickle.loads(pickle.dumps(line))) == shown(line)
-
-
-def test_commas_in_parentheses_do_not_separate_the_parts_of_a_summary() -> None:
-    waits = {"CircuitBreaker": 3.0, "RateLimit": 1_038.0}
-    line = summary(Statistics(gate_wait_seconds=1_041.0, seconds_by_gate=waits), 0.0)
-    gated = "gated 1,041 s (RateLimit 1,038 s, CircuitBreaker 3 s)"
-    assert line == f"0 outputs in 0 s, 0 retried, 0 failed, 0 timed out, {gated}"
-    assert f"0 timed out<br>{gated}</div>" in line._repr_html_()
 
 
 def test_statistics_show_the_waits_for_each_gate() -> None:

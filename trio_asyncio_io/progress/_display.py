@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import sys
-from html import escape
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 __all__ = ["Display", "display_on"]
 
-_MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 10, 40
 
-
-class Display(Protocol):
-    """Shows one line, which changes.
+class Display:
+    """Shows one line, which changes. This one adds a new line for each update, for a file.
 
     Attributes:
         interval: Seconds between two updates.
     """
 
-    interval: float
+    interval = 30.0
 
-    def show(self, line: str, done: int, total: int | None) -> None:
-        """Replace the line, and draw a bar for `done` out of `total`."""
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def show(self, line: str) -> None:
+        """Replace the line."""
+        self._console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def close(self, line: str) -> None:
-        """Restore the terminal and leave this line there."""
+        """Restore the terminal, and leave this line there."""
+        self.show(line)
 
 
 def display_on(console: Console | None) -> Display:
@@ -39,42 +39,33 @@ def display_on(console: Console | None) -> Display:
         # Without this, FORCE_COLOR would make rich treat a file as a terminal
         console = Console(stderr=True, force_interactive=None if _is_terminal(sys.stderr) else False)
     if console.is_jupyter:
-        return _NotebookLine()
-    return _LiveLine(console) if console.is_interactive else _Log(console)
+        return _NotebookLine(console)
+    return _LiveLine(console) if console.is_interactive else Display(console)
 
 
-class _NotebookLine:
+class _NotebookLine(Display):
     """A line that is updated in place, as one output of a notebook's cell. Needs no widgets."""
 
     interval = 0.5
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console) -> None:
         from IPython.display import DisplayHandle  # noqa: PLC0415 - only a notebook has it
 
+        super().__init__(console)
         self._output = DisplayHandle()
-        self._output.display(_shown("starting"), raw=True)
+        self._output.display({"text/plain": "starting"}, raw=True)
 
-    def show(self, line: str, done: int, total: int | None) -> None:
-        bar = f'<progress max="{total}" value="{done}"></progress> ' if total else ""
-        self._output.update(_shown(line, bar), raw=True)
-
-    def close(self, line: str) -> None:
-        self._output.update(_shown(line), raw=True)
+    def show(self, line: str) -> None:
+        self._output.update({"text/plain": line}, raw=True)
 
 
-def _shown(line: str, bar: str = "") -> dict[str, str]:
-    """What a notebook shows: the line, after a bar if it can show HTML."""
-    html = f'<div>{bar}<span style="white-space:pre-wrap">{escape(line)}</span></div>'
-    return {"text/plain": line, "text/html": html}
-
-
-class _LiveLine:
+class _LiveLine(Display):
     """A line that is updated in place, in a terminal."""
 
     interval = 0.25
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        super().__init__(console)
         # A redirected stream is printed above the line. A stream to a file must still go to the file
         self._live = Live(
             console=console,
@@ -85,37 +76,12 @@ class _LiveLine:
         )
         self._live.start()
 
-    def show(self, line: str, done: int, total: int | None) -> None:
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        width = min(self._console.width - len(line) - 2, _MAX_BAR_WIDTH)
-        if total and width >= _MIN_BAR_WIDTH:
-            grid.add_row(Text(line), ProgressBar(total, done, width=width))
-        else:
-            grid.add_row(Text(line))
-        self._live.update(grid, refresh=True)
+    def show(self, line: str) -> None:
+        self._live.update(Text(line), refresh=True)
 
     def close(self, line: str) -> None:
         self._live.stop()
-        _print(self._console, line)
-
-
-class _Log:
-    """A new line for each update, in a file."""
-
-    interval = 30.0
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def show(self, line: str, done: int, total: int | None) -> None:  # noqa: ARG002 - a log has no bar
-        _print(self._console, line)
-
-    def close(self, line: str) -> None:
-        _print(self._console, line)
-
-
-def _print(console: Console, line: str) -> None:
-    console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        super().show(line)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from html import escape
 from operator import itemgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
@@ -22,12 +20,9 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["Summary", "clock", "display_on", "gates_and_hedges", "progress", "summary"]
+__all__ = ["clock", "display_on", "gates_and_hedges", "progress", "summary"]
 
 R = TypeVar("R")
-
-# What separates the parts of a summary
-PARTS = re.compile(r", (?![^(]*\))")
 
 
 def progress(
@@ -46,8 +41,8 @@ def progress(
         results: The results of `ordered_wait`, `unordered_wait` or `keyed_wait`, or the `output` of an
             `AsyncWaitOperator`.
         total: The number of elements in the source, not negative; adds the percentage of elements that are finished
-            (with or without a result), a bar and the remaining time. None: unknown. Ignored as soon as more elements
-            than that have finished.
+            (with or without a result) and the remaining time. None: unknown. Ignored as soon as more elements than that
+            have finished.
         description: Text before the numbers.
         console: A rich console. None: a new one on standard error; standard output remains yours.
 
@@ -55,7 +50,7 @@ def progress(
         An object to enter and iterate over. It gives the same outputs as `results`.
 
     Raises:
-        ImportError: rich is not installed.
+        ImportError: rich is not installed. Raised when the block is entered.
         ValueError: `total` is negative.
 
     Example:
@@ -66,7 +61,6 @@ def progress(
     """
     if total is not None:
         check_int("total", total, at_least=0)
-    check_rich()
     return Progress(results, total, description, console)
 
 
@@ -81,8 +75,8 @@ class Progress(Generic[R]):
         self._display: Display | None = None
 
     def __enter__(self) -> Self:
-        self._started = trio.current_time()
         self._display = display_on(self._console)
+        self._started = trio.current_time()
         self._due = self._started + self._display.interval
         return self
 
@@ -121,9 +115,7 @@ class Progress(Generic[R]):
     @disable_ki_protection
     def _show(self, display: Display) -> None:
         numbers = self._results.statistics()
-        done = numbers.done
-        total = None if self._total is None or done > self._total else self._total
-        display.show(self._described("  ", _line(numbers, done, total, self._seconds())), done, total)
+        display.show(self._described("  ", _line(numbers, self._total, self._seconds())))
         self._due = trio.current_time() + display.interval
 
     def _seconds(self) -> float:
@@ -133,11 +125,12 @@ class Progress(Generic[R]):
         return f"{self._description}{separator}{text}" if self._description else text
 
 
-def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> str:
+def _line(numbers: Statistics, total: int | None, seconds: float) -> str:
     """Format the current numbers; without counts of retries, failures and timeouts that are 0, gates and hedges."""
     problems = {"retried": numbers.retried, "failed": numbers.failed, "timed out": numbers.timed_out}
     share = left = ""
-    if total is not None:
+    done = numbers.done
+    if total is not None and done <= total:
         share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
         left = f"eta {clock(seconds / done * (total - done)) if done else '-:--'}"
     parts = [
@@ -154,19 +147,7 @@ def _line(numbers: Statistics, done: int, total: int | None, seconds: float) -> 
     return "  ".join(filter(None, parts))
 
 
-class Summary(str):
-    """A line of text whose parts are separated by commas. A notebook shows them below each other.
-
-    Commas in parentheses do not separate parts.
-    """
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return f"<div>{'<br>'.join(map(escape, PARTS.split(self)))}</div>"
-
-
-def summary(statistics: Statistics, seconds: float) -> Summary:
+def summary(statistics: Statistics, seconds: float) -> str:
     """Format an operator's statistics as one line. Does not need rich.
 
     Args:
@@ -189,7 +170,7 @@ def summary(statistics: Statistics, seconds: float) -> Summary:
         problems,
         *gates_and_hedges(statistics),
     ]
-    return Summary(", ".join(parts))
+    return ", ".join(parts)
 
 
 def gates_and_hedges(statistics: Counts) -> list[str]:
@@ -270,21 +251,14 @@ def display_on(console: Console | None = None) -> Display:
         console: A rich console. None: a new one on standard error.
 
     Returns:
-        A running display. `show(line, done, total)` replaces the line; call it about every `interval` seconds.
+        A running display. `show(line)` replaces the line; call it about every `interval` seconds.
         `close(line)` ends the display and leaves a final line.
 
     Raises:
         ImportError: rich is not installed.
     """
-    check_rich()
-    from . import _display  # noqa: PLC0415 - rich is optional
-
-    return _display.display_on(console)
-
-
-def check_rich() -> None:
-    """Raise an `ImportError` with what to install if rich is missing."""
     try:
-        import rich  # noqa: F401, PLC0415 - rich is optional
+        from . import _display  # noqa: PLC0415 - rich is optional
     except ImportError as error:
         raise ImportError("progress needs rich: in a clone, pip install '.[progress]'") from error
+    return _display.display_on(console)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from trio_asyncio_io import Statistics, Totals, Verdict
 from trio_asyncio_io.gates import PerKey
-from trio_asyncio_io.integration import Summary, TaskTimes, duration, gates_and_hedges
+from trio_asyncio_io.integration import TaskTimes, duration, gates_and_hedges
 
 from .._limits.cluster_limits import SOURCE_AWAY
 from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
@@ -98,8 +98,8 @@ def gate_classes(settings: Settings) -> list[str]:
     return list(dict.fromkeys([*own, *of_cluster]))
 
 
-def summary(metrics: Any) -> Summary:
-    """The metrics of a query's calls, in one line to print. A notebook shows its parts below each other.
+def summary(metrics: Any) -> str:
+    """The metrics of a query's calls, in one line to print.
 
     Args:
         metrics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row` or mapping,
@@ -129,7 +129,7 @@ def summary(metrics: Any) -> Summary:
     ]
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
-    return Summary(", ".join([*counts, *(f"{name} {duration(seconds)}" for name, seconds in times.items())]))
+    return ", ".join([*counts, *(f"{name} {duration(seconds)}" for name, seconds in times.items())])
 
 
 def explain(metrics: Any, name: str | None = None) -> Verdict:

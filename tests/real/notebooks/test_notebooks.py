@@ -64,7 +64,6 @@ def test_progress_is_one_output_that_is_updated() -> None:
     kernel = Kernel(WATCHED)
     [output] = kernel.outputs()
     assert output.data["text/plain"] == "<b>: 40 outputs in 4 s (10/s), 0 retried, 0 failed, 0 timed out"
-    assert "&lt;b&gt;: 40 outputs" in output.data["text/html"]
     assert kernel.messages.count("display_data") == 1
     assert kernel.messages.count("update_display_data") > 2
 
@@ -76,7 +75,7 @@ def test_a_thread_can_update_its_output() -> None:
 from threading import Thread
 from trio_asyncio_io.integration import display_on
 display = display_on()
-thread = Thread(target=lambda: (display.show("1 of 2 tasks", 1, 2), display.close("2 tasks")))
+thread = Thread(target=lambda: (display.show("1 of 2 tasks"), display.close("2 tasks")))
 thread.start()
 thread.join()
 """
