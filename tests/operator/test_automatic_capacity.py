@@ -116,7 +116,7 @@ async def test_a_number_of_calls_is_found_exactly_and_explained(autojump_clock: 
     assert "60 calls at once: the service refused one more" in str(verdict)
     assert (verdict.limit, verdict.advice.partition(". ")[2]) == (
         "gate",
-        "When the service takes more, the gate finds it; else accept the time.",
+        "If the service allows more, the gate finds it; else accept the time.",
     )
 
 

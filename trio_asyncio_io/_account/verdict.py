@@ -311,11 +311,7 @@ def _is_saturated(low: LoadClass, high: LoadClass) -> bool:
 
 
 def _of_nothing(totals: Totals) -> str:
-    if totals.records:
-        return f"No call took any time. Calls that have ended: {round(totals.first_calls):,}."
-    if totals.running:
-        return f"No call has ended yet. Calls that run: {totals.running:,}."
-    return "No call was made."
+    return f"No call has taken any time: {round(totals.first_calls):,} ended, {totals.running:,} run."
 
 
 def _of_few(totals: Totals) -> str:
@@ -389,12 +385,8 @@ def _of_gate(totals: Totals) -> tuple[str, str]:
     reason = f"A gate held calls back {totals.share_of_supply(totals.gated):.0%} of the time. {of_all}"
     if fewer := _fewer_calls(totals):
         return reason, f"More capacity changes nothing. If the gate counts calls, make fewer: {fewer}"
-    if totals.finding:
-        return (
-            reason,
-            "More capacity changes nothing. When the service takes more, the gate finds it; else accept the time.",
-        )
-    return reason, "More capacity changes nothing. If the service allows more, change the gate; else accept the time."
+    remedy = "the gate finds it" if totals.finding else "change the gate"
+    return reason, f"More capacity changes nothing. If the service allows more, {remedy}; else accept the time."
 
 
 def _fewer_calls(totals: Totals) -> str:
@@ -412,16 +404,13 @@ def _of_capacity(totals: Totals, compared: Compared | None) -> tuple[str, str]:
         return reason, "Find out why the calls fail. More capacity only makes more of them fail."
     if totals.groups and totals.group_size < GROUPS_ARE_FULL * totals.group:
         return reason, f"Make fewer calls: {_fewer_calls(totals)}"
-    back, half = f"go back to {totals.capacity:,}", totals.capacity // 2
-    double = f"capacity={2 * totals.capacity:,}"
     if compared is None:
-        reason = f"{reason} The load was always about the same, so its effect on the latency is unknown."
-        back = f"the calls wait in the service: {back}{f', or to {half:,} if that is as fast' if half else ''}"
-        try_it = f"Try {double}: it gives up to 2 x the throughput if the latency does not rise."
-        return reason, f"{try_it} If the throughput did not rise, {back}."
-    reason = f"{reason} {_response(*compared)}"
-    set_it = f"Set {double}: it gives 2 x the throughput if the latency still does not rise."
-    return reason, f"{set_it} If the throughput did not rise, {back}."
+        response = "The load was always about the same, so its effect on the latency is unknown."
+    else:
+        response = _response(*compared)
+    try_it = f"Try capacity={2 * totals.capacity:,}: it gives up to 2 x the throughput if the latency does not rise."
+    back = f"If the throughput did not rise, the calls wait in the service: go back to {totals.capacity:,}."
+    return f"{reason} {response}", f"{try_it} {back}"
 
 
 def _of_service(totals: Totals, low: LoadClass, high: LoadClass) -> tuple[str, str]:
@@ -452,25 +441,22 @@ def _of_timeouts(totals: Totals) -> tuple[str, str]:
 
 
 def _of_retries(totals: Totals) -> tuple[str, str]:
-    cause = "Find out why the attempts fail."
-    fewer = "" if totals.finding else ' Try capacity="auto": it makes fewer calls while the service refuses them.'
-    at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
     if totals.retries > max(totals.full, totals.supply * totals.slot_wait_share):
+        at_once = totals.capacity * max(totals.group, 1)  # no new record begins while so many wait for a retry
         reason = (
             f"No new record began {totals.share_of_supply(totals.retries):.0%} of the time, while "
             f"{plural(at_once, 'record')} waited for a retry, as many as can run at once: the service refuses calls."
         )
-        return reason, f"{cause}{fewer}"
-    if totals.share_of_supply(totals.full) > totals.slot_wait_share:
+    elif totals.share_of_supply(totals.full) > totals.slot_wait_share:
         rested = _share(totals.rested_seconds, totals.latency_seconds)
         reason = f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {_retries(totals)}."
-        larger = " With a larger buffer, more other records can run during the backoffs."
-        return reason, f"{cause}{larger if totals.buffer > at_once else fewer}"
-    reason = (
-        f"{_slots(totals)} About {totals.share_of_calls(totals.repeated_seconds):.0%} of that time went into "
-        f"attempts that were repeated, by {_retries(totals)}."
-    )
-    return reason, f"{cause} More capacity also sends more attempts that fail; a retry budget limits them."
+    else:
+        reason = (
+            f"{_slots(totals)} About {totals.share_of_calls(totals.repeated_seconds):.0%} of that time went into "
+            f"attempts that were repeated, by {_retries(totals)}."
+        )
+    fewer = "" if totals.finding else ' Try capacity="auto": it makes fewer calls while the service refuses them.'
+    return reason, f"Find out why the attempts fail; a retry budget limits the retries.{fewer}"
 
 
 def _retries(totals: Totals) -> str:
@@ -487,23 +473,11 @@ def _of_key(totals: Totals) -> tuple[str, str]:
 
 
 def _of_buffer(totals: Totals) -> tuple[str, str]:
-    records = totals.capacity * max(totals.group, 1)  # in calls that use all slots
-    if totals.buffer < records and not _has_stragglers(totals):
-        calls = plural(max(1, round(totals.buffer / totals.size)), "call")
-        reason = f"{_full(totals)}: it has room for {calls} of {amount(totals.size)} records."
-        return reason, f"Set buffer={records:,}: it gives each of the {totals.capacity:,} slots a full group."
-    needed = ceil(totals.allowed * totals.longest_seconds)
-    reason = (
-        f"{_full(totals)}: results waited for an earlier call. The longest call took "
-        f"{duration(totals.longest_seconds)}."
-    )
+    reason = f"{_full(totals)}. The longest call took {duration(totals.longest_seconds)}."
+    in_all_slots = totals.capacity * max(totals.group, 1)
+    behind_the_longest = ceil(totals.allowed * totals.longest_seconds)
     unordered = ", or use unordered_wait" if totals.ordered else ""
-    return reason, f"Set buffer={max(needed, 2 * totals.buffer):,}{unordered}."
-
-
-def _has_stragglers(totals: Totals) -> bool:
-    """Whether, on average, a tenth of the buffer held results that waited for the output order."""
-    return 10 * totals.head_wait_seconds > totals.buffer * totals.supply
+    return reason, f"Set buffer={max(in_all_slots, behind_the_longest, 2 * totals.buffer):,}{unordered}."
 
 
 def _of_source(totals: Totals) -> tuple[str, str]:
