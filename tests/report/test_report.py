@@ -24,7 +24,6 @@ from trio_asyncio_io import (
 )
 from trio_asyncio_io.gates import Gate, RateLimit, RefusedError
 from trio_asyncio_io.integration import TaskTimes
-from trio_asyncio_io.rehearsal import RecordedCall, Sample, rehearse
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -34,11 +33,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.html"
 
 
-async def run(
-    path: Path, script: Any, elements: Any, *, values: bool = False, forecast: Any = None, **options: Any
-) -> Page:
+async def run(path: Path, script: Any, elements: Any, *, values: bool = False, **options: Any) -> Page:
     options = {"timeout": 5.0, "capacity": 3, "on_error": "skip", **options}
-    with report(path, values=values, forecast=forecast) as observer:
+    with report(path, values=values) as observer:
         async with ordered_wait(elements, Scripted(script, default=Step(1.0)), observer=observer, **options) as results:
             async for _ in results:
                 pass
@@ -52,35 +49,6 @@ async def test_it_has_the_verdict_and_the_options(path: Path, autojump_clock: Mo
     assert options[options.index("capacity") + 1] == "3"
     assert options[options.index("timeout") + 1] == "5 s"
     assert "retry" not in options
-
-
-@pytest.mark.parametrize("group", [None, 2])
-async def test_it_compares_the_run_with_its_forecast(path: Path, autojump_clock: MockClock, group: int | None) -> None:
-    async def look_up(value: Any) -> Any:
-        await trio.sleep(2.0)
-        return value
-
-    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3),), 1, (), 5.0)
-    with report(path, forecast=rehearse(taken, 30, capacity=3)) as observer:
-        elements = range(30 * (group or 1))
-        async with ordered_wait(elements, look_up, timeout=5.0, capacity=3, group=group, observer=observer) as results:
-            async for _ in results:
-                pass
-    said = Page(path).sections["Forecast"]
-    assert said[0].startswith(f"Forecast for 30 {'groups' if group else 'records'}: 10 s")
-    assert said[1] == "The run took 20 s (+100%), outside the interval."
-    assert said[2] == "What differs: calls took 2 s on average, in the forecast 1 s (+100%)."
-
-
-async def test_a_forecast_without_the_capacity_of_the_run_is_no_failure(path: Path, autojump_clock: MockClock) -> None:
-    taken = Sample((RecordedCall(0.0, 1.0, "answered", 0.0, 3),), 1, (), 5.0)
-    page = await run(path, {}, range(3), forecast=rehearse(taken, 30, capacity=2))
-    (said,) = page.sections["Forecast"]
-    assert said == "The run cannot be compared: capacity must be one of the forecast (2), got 3."
-
-
-async def test_without_a_forecast_there_is_no_section(path: Path, autojump_clock: MockClock) -> None:
-    assert "Forecast" not in (await run(path, {}, range(3))).sections
 
 
 async def test_failures_are_counted_by_type_with_examples(path: Path, autojump_clock: MockClock) -> None:
@@ -306,7 +274,7 @@ def test_the_exception_of_the_run_comes_out_if_the_page_cannot_be_written(
 def test_without_a_run_it_says_so(path: Path) -> None:
     with report(path):
         pass
-    assert "No operator has run with this observer." in text_of(path)
+    assert "No operator has run with this observer. In Spark, run the action inside the block" in text_of(path)
 
 
 async def test_a_second_report_replaces_the_first(path: Path, autojump_clock: MockClock) -> None:
@@ -385,12 +353,6 @@ async def test_a_part_without_its_report_is_not_written(path: Path, autojump_clo
     with pytest.raises(FileNotFoundError):
         of_task.write_part()
     assert list(path.parent.iterdir()) == []
-
-
-def test_if_no_task_has_written_its_part_the_page_says_what_to_do(path: Path) -> None:
-    with report(path) as observer:
-        pickle.dumps(observer)
-    assert "use a path in a directory that all executors reach" in text_of(path)
 
 
 def test_a_part_that_cannot_be_read_is_left_out(path: Path, caplog: pytest.LogCaptureFixture) -> None:

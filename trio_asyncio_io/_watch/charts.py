@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 
 from .._account.histogram import Histogram
 from .._values.describe import amount, duration
-from .run import Series
 from .svg import escaped
 
-__all__ = ["Plot", "failures_chart", "latency_chart", "running_chart", "throughput_chart"]
+__all__ = ["QUANTILES", "Plot", "latency_chart", "over_time"]
 
-# From the right to the left, so that no name crosses a line
-QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p50", 0.5))
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 # Bars of the distribution per power of ten
 PER_DECADE = 10
@@ -23,30 +21,32 @@ PER_DECADE = 10
 OVERLAP = 0.0003
 
 # With more powers of ten, only these have names
-MAX_DECADES = 4
+MAX_DECADES = 1.5
 
 
-def throughput_chart(series: Series) -> str:
-    """Outputs per second over time."""
-    rates = series.rates(series.received)
-    title = f"Throughput over time: at most {amount(max(rates, default=0.0))} outputs per second"
-    return _over_time(title, rates, series.width, "outputs per second")
+def over_time(unit: str, values: Sequence[float], width: float, limit: int | None = None) -> str:
+    """The values of intervals of time, as bars; empty if there are none.
 
-
-def running_chart(series: Series, capacity: int | None) -> str:
-    """Invocations in flight over time, with the capacity as a line. None: the capacity is not known."""
-    running = [float(count) for count in series.running()]
-    title = f"Calls in flight over time: at most {amount(max(running, default=0.0))}"
-    return _over_time(title, running, series.width, "calls in flight", capacity)
-
-
-def failures_chart(series: Series) -> str:
-    """Failed calls and timeouts per second over time; empty if there are none."""
-    if not series.failed:
+    Args:
+        unit: What the values count, in words.
+        values: One for each interval.
+        width: The length of an interval, in seconds.
+        limit: The capacity, as a line. None: it is not known.
+    """
+    if not values:
         return ""
-    rates = series.rates(series.failed)
-    title = f"Failed calls over time: at most {amount(max(rates))} per second"
-    return _over_time(title, rates, series.width, "failed calls per second")
+    plot = Plot(f"Over time: at most {amount(max(values))} {unit}")
+    plot.add_levels(max([*values, limit or 0]))
+    step = 1 / len(values)
+    for number, value in enumerate(values):
+        plot.bar(number * step, step + OVERLAP, value, f"{amount(value)} {unit} after {duration(number * width)}")
+    if limit is not None:
+        plot.limit(limit, f"capacity {limit:,}")
+    end = len(values) * width
+    tick = _nice(end / 4)
+    for number in range(int(end / tick) + 1):
+        plot.tick(number * tick / end, duration(number * tick))
+    return plot.svg()
 
 
 def latency_chart(latency: Histogram, longest: float = math.inf) -> str:
@@ -67,9 +67,10 @@ def latency_chart(latency: Histogram, longest: float = math.inf) -> str:
     for power, count in sorted(powers.items()):
         label = f"{amount(count)} calls from {duration(_edge(power))} to {duration(_edge(power + 1))}"
         plot.bar((power - first) * step + 0.001, step - 0.002, count, label)
-    for seconds, is_minor in _ticks(first, last + 1):
-        plot.tick((log10(seconds) * PER_DECADE - first) * step, duration(seconds), is_minor=is_minor)
-    for line, (name, share) in enumerate(QUANTILES):
+    for seconds in _ticks(first, last + 1):
+        plot.tick((log10(seconds) * PER_DECADE - first) * step, duration(seconds))
+    # From the right to the left, so that no name crosses a line
+    for line, (name, share) in enumerate(reversed(QUANTILES.items())):
         seconds = min(latency.quantile(share), longest)
         if seconds > 0:
             plot.mark((log10(seconds) * PER_DECADE - first) * step, f"{name} {duration(seconds)}", line)
@@ -82,14 +83,12 @@ def _range_of(powers: dict[int, int]) -> tuple[int, int]:
     return min(powers) - missing // 2, max(powers) + missing - missing // 2
 
 
-def _ticks(first: int, end: int) -> Iterator[tuple[float, bool]]:
-    """The named durations on the axis, and whether they are minor."""
-    decades = (end - first) / PER_DECADE
-    digits = (1, 2, 5) if decades <= MAX_DECADES else (1,)
-    for decade in range(first // PER_DECADE, end // PER_DECADE + 1):
-        for digit in digits:
-            if first <= PER_DECADE * (decade + log10(digit)) <= end:
-                yield digit * 10.0**decade, digit > 1 and decades > 1
+def _ticks(first: int, end: int) -> list[float]:
+    """The named durations on the axis."""
+    digits = (1, 2, 5) if end - first <= MAX_DECADES * PER_DECADE else (1,)
+    decades = range(first // PER_DECADE, end // PER_DECADE + 1)
+    durations = [digit * 10.0**decade for decade in decades for digit in digits]
+    return [seconds for seconds in durations if first <= PER_DECADE * log10(seconds) <= end]
 
 
 def _by_power(latency: Histogram) -> dict[int, int]:
@@ -109,23 +108,6 @@ def _by_power(latency: Histogram) -> dict[int, int]:
 
 def _edge(power: int) -> float:
     return math.pow(10.0, power / PER_DECADE)
-
-
-def _over_time(title: str, values: list[float], width: float, unit: str, limit: int | None = None) -> str:
-    if not values:
-        return ""
-    plot = Plot(title)
-    plot.add_levels(max([*values, limit or 0]))
-    step = 1 / len(values)
-    for number, value in enumerate(values):
-        plot.bar(number * step, step + OVERLAP, value, f"{amount(value)} {unit} after {duration(number * width)}")
-    if limit is not None:
-        plot.limit(limit, f"capacity {limit:,}")
-    end = len(values) * width
-    tick = _nice(end / 6)
-    for number in range(int(end / tick) + 1):
-        plot.tick(number * tick / end, duration(number * tick), is_minor=number % 2 == 1)
-    return plot.svg()
 
 
 # Drawing
@@ -180,12 +162,11 @@ class Plot:
         ends = f'y1="{self._y(low):.1f}" y2="{self._y(high):.1f}"'
         self._parts.append(f'<line class="interval" x1="{_percent(x)}" x2="{_percent(x)}" {ends}/>')
 
-    def tick(self, x: float, label: str, *, is_minor: bool = False) -> None:
-        """Name a point of the horizontal axis. Minor names are left out on a narrow screen."""
+    def tick(self, x: float, label: str) -> None:
+        """Name a point of the horizontal axis."""
         anchor = "middle" if x < NEAR_THE_END else "end"
-        minor = ' class="minor"' if is_minor else ""
         y = self._height - BOTTOM + 18
-        self._parts.append(f'<text{minor} x="{_percent(x)}" y="{y}" text-anchor="{anchor}">{escaped(label)}</text>')
+        self._parts.append(f'<text x="{_percent(x)}" y="{y}" text-anchor="{anchor}">{escaped(label)}</text>')
 
     def limit(self, value: float, label: str) -> None:
         """Draw a horizontal line with a name."""

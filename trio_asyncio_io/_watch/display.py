@@ -13,21 +13,10 @@ from .._account.statistics import Statistics
 from .._account.verdict import Verdict
 from .._core.snapshot import Snapshot, SnapshotElement
 from .._values.describe import amount, describe, duration, plural, printable
-from .charts import latency_chart
+from .charts import QUANTILES
 from .page import quantiles, table, times
 
 __all__ = ["frame_of", "html_of"]
-
-# The colors of texts are the notebook's. Those of bars and lines can be seen on light and on dark
-STYLE = """<style>
-.trio-asyncio-io svg{display:block;width:calc(100% - 5rem);max-width:48rem;margin-left:4rem;overflow:visible}
-.trio-asyncio-io :is(th,td){text-align:left}
-.trio-asyncio-io text{font-size:12px;fill:currentColor}
-.trio-asyncio-io .grid{stroke:currentColor;opacity:.2}
-.trio-asyncio-io .bar{fill:#2f86c1}
-.trio-asyncio-io .column{fill:transparent}
-.trio-asyncio-io .mark{stroke:#c8561b;stroke-width:1.5;stroke-dasharray:5 4}
-</style>"""
 
 MAX_ELEMENTS = 10
 FRAME_HEIGHT = 600
@@ -43,8 +32,8 @@ def html_of(value: object) -> str:
 
 @html_of.register
 def _(histogram: Histogram) -> str:
-    chart = latency_chart(histogram)
-    return _block(STYLE + chart if chart else "", quantiles({plural(histogram.count, "duration"): histogram}))
+    rows = [(plural(histogram.count, "duration"), *quantiles(histogram))]
+    return _block(table(("", *QUANTILES), rows))
 
 
 @html_of.register

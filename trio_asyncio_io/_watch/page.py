@@ -16,7 +16,7 @@ import trio
 from .._account.histogram import Histogram
 from .._account.statistics import Statistics
 from .._values.describe import amount, duration, plural
-from .charts import failures_chart, latency_chart, running_chart, throughput_chart
+from .charts import QUANTILES, latency_chart, over_time
 from .run import Failures, Run
 from .svg import style_sheet
 
@@ -48,7 +48,6 @@ figcaption{color:var(--soft)}
 .plot .bar{fill:var(--run);shape-rendering:crispEdges}
 .plot .column{fill:transparent}
 .plot g:hover .column{fill:var(--hover)}
-.failures .bar{fill:var(--wall)}
 .plot .mark{stroke:var(--wall);stroke-width:1.5;stroke-dasharray:5 4}
 .plot .mark-name{fill:var(--wall);stroke:var(--bg);stroke-width:4;stroke-linejoin:round;paint-order:stroke}
 ul{margin:.2rem 0;padding-left:1.2rem}
@@ -59,27 +58,27 @@ table{border-collapse:collapse;width:100%}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--grid);text-align:left;vertical-align:top}
 th{font-weight:600}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-@media (max-width:40rem){.minor{display:none}table{font-size:.85rem}
-.cards{grid-template-columns:1fr 1fr}th,td{padding:.3rem .35rem}}
+@media (max-width:40rem){table{font-size:.85rem}.cards{grid-template-columns:1fr 1fr}th,td{padding:.3rem .35rem}}
 """,
 )
 
 # The page loads nothing and runs no script, whatever is in it
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
-NO_RUN = "No operator has run with this observer."
+NO_RUN = (
+    "No operator has run with this observer. In Spark, run the action inside the block of the report, and use a path "
+    "in a directory that all executors reach."
+)
 
 
-def page(run: Run, *, tasks: int = 0, note: str = "", forecast: str = "") -> str:
+def page(run: Run, *, tasks: int = 0) -> str:
     """The page.
 
     Args:
         run: The run.
         tasks: The number of Spark tasks of the run; 0 outside Spark.
-        note: A sentence in place of the default one, if there was no run.
-        forecast: Lines on how the run differs from its forecast. Empty: there was none.
     """
-    body = "\n".join(_sections(run, tasks, note or NO_RUN, forecast))
+    body = "\n".join(_sections(run, tasks))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -89,12 +88,11 @@ def page(run: Run, *, tasks: int = 0, note: str = "", forecast: str = "") -> str
     )
 
 
-def _sections(run: Run, tasks: int, note: str, forecast: str) -> Iterator[str]:
+def _sections(run: Run, tasks: int) -> Iterator[str]:
     yield f"<h1>{escape(run.name)}</h1>"
-    yield _when(run, tasks) if run.began else f"<p>{escape(note)}</p>"
+    yield _when(run, tasks) if run.began else f"<p>{NO_RUN}</p>"
     yield _cards(run)
     yield from _section("What limited it", _verdicts(run, "tasks" if tasks else "runs"))
-    yield from _section("Forecast", "".join(f"<p>{escape(line)}</p>" for line in forecast.splitlines()))
     yield from _section("Over time", _charts_over_time(run))
     yield from _section("Latency", _latency(run))
     yield from _section("Gates", _gates(run))
@@ -123,12 +121,13 @@ def _cards(run: Run) -> str:
     ended = numbers.completed + numbers.failed + numbers.timed_out
     if not ended:
         return ""
+    median, _, p99 = quantiles(numbers.latency, numbers.longest_seconds)
     cards = {
         "outputs": amount(numbers.emitted),
         "outputs per second": amount(numbers.emitted / run.seconds) if run.seconds else "0",
         "calls in flight, at most": amount(max([numbers.peak_running, *run.series.running()])),
-        "median latency": duration(min(numbers.latency.p50, numbers.longest_seconds)),
-        "99th percentile": duration(min(numbers.latency.p99, numbers.longest_seconds)),
+        "median latency": median,
+        "99th percentile": p99,
         "failed": _share(numbers.failed, ended),
         "timed out": _share(numbers.timed_out, ended),
         "retries": amount(numbers.retried),
@@ -157,10 +156,12 @@ def _verdicts(run: Run, runs: str) -> str:
 
 
 def _charts_over_time(run: Run) -> str:
+    series = run.series
+    failed = series.rates(series.failed) if series.failed else []
     return (
-        _figure("Outputs per second", throughput_chart(run.series))
-        + _figure("Calls in flight, at the end of each interval", running_chart(run.series, run.capacity))
-        + _figure("Failed calls and timeouts per second", failures_chart(run.series), "failures")
+        _figure("Outputs per second", over_time("outputs per second", series.rates(series.received), series.width))
+        + _figure("Calls in flight", over_time("calls in flight", series.running(), series.width, run.capacity))
+        + _figure("Failed calls and timeouts per second", over_time("failed calls per second", failed, series.width))
     )
 
 
@@ -180,33 +181,21 @@ def _gates(run: Run) -> str:
 
 def times(statistics: Statistics) -> str:
     """A table of the durations of calls and waits. The longest call is exact, the quantiles come from a sample."""
-    found = {
-        "a record, with all its calls": statistics.latency,
+    longest = statistics.longest_seconds
+    waits = {
         "wait for a slot": statistics.slot_wait,
         "wait for a gate": statistics.gate_wait,
         "wait for the output order": statistics.head_wait,
     }
-    return quantiles(found, longest=statistics.longest_seconds)
+    rows = [[name, *quantiles(histogram), ""] for name, histogram in waits.items() if histogram.count]
+    if statistics.latency.count:
+        rows.insert(0, ["a record, with all its calls", *quantiles(statistics.latency, longest), duration(longest)])
+    return table(("", *QUANTILES, "longest"), rows, numbers=(1, 2, 3, 4))
 
 
-def quantiles(found: dict[str, Histogram], *, longest: float | None = None) -> str:
-    """A table of these histograms, without those that are empty.
-
-    Args:
-        found: name -> histogram.
-        longest: The exact longest duration of the first histogram. The middle of its bucket may be above it.
-    """
-    limits = [inf if longest is None else longest, *[inf] * len(found)]
-    rows = [
-        [name, *(duration(min(seconds, limit)) for seconds in (histogram.p50, histogram.p95, histogram.p99))]
-        for (name, histogram), limit in zip(found.items(), limits, strict=False)
-        if histogram.count
-    ]
-    header = ["", "p50", "p95", "p99"]
-    if rows and longest is not None:
-        header.append("longest")
-        rows = [[*row, "" if number else duration(longest)] for number, row in enumerate(rows)]
-    return table(header, rows, numbers=(1, 2, 3, 4))
+def quantiles(histogram: Histogram, longest: float = inf) -> list[str]:
+    """The quantiles of a histogram, at most `longest`: the middle of a bucket may be above the longest duration."""
+    return [duration(min(histogram.quantile(share), longest)) for share in QUANTILES.values()]
 
 
 def _failures(run: Run) -> str:
@@ -236,9 +225,8 @@ def _version() -> str:
         return "(not installed)"
 
 
-def _figure(caption: str, svg: str, name: str = "") -> str:
-    kind = f' class="{name}"' if name else ""
-    return f"<figure{kind}><figcaption>{escape(caption)}</figcaption>{svg}</figure>" if svg else ""
+def _figure(caption: str, svg: str) -> str:
+    return f"<figure><figcaption>{caption}</figcaption>{svg}</figure>" if svg else ""
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: tuple[int, ...] = ()) -> str:

@@ -16,7 +16,7 @@ from math import inf
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from uuid import UUID
 
 import trio
@@ -41,17 +41,7 @@ __all__ = ["Report", "report"]
 _log = logging.getLogger("trio_asyncio_io")
 
 
-class Compared(Protocol):
-    """A forecast."""
-
-    def compare(self, statistics: Statistics, seconds: float, *, capacity: int | None = None) -> str:
-        """Sentences on how a run differs from the forecast; see `rehearsal.Forecast`."""
-        ...
-
-
-def report(
-    path: str | PathLike[str], *, title: str = "operator", values: bool = False, forecast: Compared | None = None
-) -> Report:
+def report(path: str | PathLike[str], *, title: str = "operator", values: bool = False) -> Report:
     """Write a page about a run: what limited it, what went wrong, and how it went over time.
 
     The page is one file, which needs no network and no program but a browser. It shows the options, the verdict of
@@ -73,8 +63,6 @@ def report(
         values: Whether the page shows values of elements, shortened. They may be secret, so the default is False:
             records are named by their position in the input, and messages of exceptions are shown without the texts
             and numbers of the record, and without the paths and queries of URLs.
-        forecast: A `rehearsal.Forecast` of the run. The page says what was forecast, what it became, and why they
-            differ. None (the default): no forecast.
 
     Returns:
         A context manager that is also the observer. Entering it raises an `OSError` if the page cannot be written.
@@ -84,7 +72,7 @@ def report(
             async with ordered_wait(words, look_up, timeout=5.0, observer=observer) as results:
                 ...
     """
-    return Report(path, title=title, values=values, forecast=forecast)
+    return Report(path, title=title, values=values)
 
 
 class Report(Recorder, Meter):
@@ -96,24 +84,14 @@ class Report(Recorder, Meter):
 
     path: Path
 
-    def __init__(
-        self,
-        path: str | PathLike[str],
-        *,
-        title: str,
-        values: bool,
-        task: str = "",
-        forecast: Compared | None = None,
-    ) -> None:
+    def __init__(self, path: str | PathLike[str], *, title: str, values: bool, task: str = "") -> None:
         super().__init__(path, title, values=values, create_copy=partial(type(self), title=title, values=values))
         self._parts = Parts(self.path.absolute())
         self._task = task
-        self._forecast = forecast
         self._ended = Run(self._name)  # all operators that have ended, as one
         self._run = Run(self._name)
         self._bins: Bins | None = None  # while an operator runs
         self._late: set[int] = set()  # records that have timed out, and may fail in their handler
-        self._was_pickled = False
 
     def __repr__(self) -> str:
         return f"<report {str(self.path)!r}>"
@@ -132,18 +110,13 @@ class Report(Recorder, Meter):
             parts = self._parts.read()
             run = merge(self._name, parts or [self._whole()])
             run.end = _end_of(error)
-            compared = self._compared(run)
-            replace(self._parts.page, page(run, tasks=len(parts), note=self._why_no_tasks(), forecast=compared))
+            replace(self._parts.page, page(run, tasks=len(parts)))
         except OSError as problem:
             if error is None:
                 raise
             _log.warning("the report was not written: %s", problem)
         finally:
             self._parts.remove()
-
-    def __reduce__(self) -> Any:
-        self._was_pickled = True
-        return super().__reduce__()
 
     def of_task(self, name: str, value_of: Callable[[Any], Any] | None = None) -> Report:
         """A new observer like this one, for one of many tasks. Its `write_part` writes its part of the page.
@@ -227,15 +200,6 @@ class Report(Recorder, Meter):
         if len(self._run.slowest) == MAX_SLOW:
             self.slow_from = self._run.slowest[0].seconds
 
-    def _compared(self, run: Run) -> str:
-        """How the run compares with its forecast. Empty without a forecast or a run."""
-        if self._forecast is None or not run.seconds:
-            return ""
-        try:
-            return self._forecast.compare(run.statistics, run.seconds, capacity=run.capacity)
-        except ValueError as problem:
-            return f"The run cannot be compared: {problem}."
-
     def _whole(self) -> Run:
         """All operators so far, as one run."""
         return merge(self._name, [run for run in (self._ended, self._run) if run.began])
@@ -251,14 +215,6 @@ class Report(Recorder, Meter):
 
     def _message(self, element: Any, error: Exception) -> Callable[[], str]:
         return lambda: message_of(error, self.value_of(element), values=self._values)
-
-    def _why_no_tasks(self) -> str:
-        if not self._was_pickled:
-            return ""
-        return (
-            "No Spark task has written its part. Run the action inside the block of the report, and use a path in a "
-            "directory that all executors reach."
-        )
 
 
 class Bins(trio.abc.Instrument):
