@@ -13,7 +13,7 @@ from ._values.checks import check_int, check_number
 from ._values.describe import describe, duration
 from ._values.public import check_keywords, list_keywords, publish
 from ._watch.job import TaskTimes
-from .progress._progress import clock, display_on, gates_and_hedges
+from .progress._progress import display_on, gates_and_hedges
 
 __all__ = [
     "KnowsOutputs",
@@ -21,7 +21,6 @@ __all__ = [
     "check_int",
     "check_keywords",
     "check_number",
-    "clock",
     "cpu_wait",
     "describe",
     "display_on",

@@ -9,9 +9,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from trio_asyncio_io.integration import clock, display_on, duration
+from trio_asyncio_io.integration import display_on, duration
 
 from ._extras import needs_extra
 
@@ -72,7 +73,8 @@ def progress(
         nonlocal counts
         while not ended.wait(display.interval):
             counts = watch.counts()
-            line = "  ".join([*counts.tasks(), clock(time.monotonic() - started), *counts.streams])
+            elapsed = timedelta(seconds=round(time.monotonic() - started))
+            line = "  ".join([*counts.tasks(), str(elapsed), *counts.streams])
             display.show(prefix + line)
         counts = watch.counts()
 

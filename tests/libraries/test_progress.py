@@ -78,9 +78,9 @@ async def test_a_terminal_shows_one_line_with_the_current_numbers(autojump_clock
         description="lookup",
     )
     assert frames(console) == [
-        "lookup  0 outputs  25% of 4  0/s  0:00  eta 0:01  2 running  4 buffered  1 retried",
-        "lookup  2 outputs  50% of 4  4/s  0:00  eta 0:00  2 running  2 buffered  1 retried",
-        "lookup  3 outputs  75% of 4  4/s  0:01  eta 0:00  1 running  1 buffered  1 retried",
+        "lookup: 0 outputs  25% of 4  0/s  0:00:00  eta 0:00:01  2 running  4 buffered  1 retried",
+        "lookup: 2 outputs  50% of 4  4/s  0:00:00  eta 0:00:00  2 running  2 buffered  1 retried",
+        "lookup: 3 outputs  75% of 4  4/s  0:00:01  eta 0:00:00  1 running  1 buffered  1 retried",
         "lookup: 4 outputs in 800 ms (5/s), 1 retried, 0 failed, 0 timed out",
     ]
 
@@ -90,7 +90,7 @@ async def test_the_line_has_the_waits_for_gates(autojump_clock: MockClock) -> No
     gate = [RateLimit(4.0), AtMost(1)]
     await shown(console, ordered_wait(range(3), Scripted(default=Step(0.375)), timeout=5.0, gate=gate))
     assert frames(console)[-2:] == [
-        "2 outputs  2/s  0:01  1 running  1 buffered  gated 1.12 s (AtMost)",
+        "2 outputs  2/s  0:00:01  1 running  1 buffered  gated 1.12 s (AtMost)",
         "3 outputs in 1.12 s (2.67/s), 0 retried, 0 failed, 0 timed out, gated 1.12 s (AtMost)",
     ]
 
@@ -99,8 +99,8 @@ async def test_the_line_is_updated_while_the_consumer_waits_for_a_straggler(auto
     console = terminal()
     await shown(console, ordered_wait(range(3), Scripted({0: Step(0.9)}, default=Step(0.3)), timeout=5.0, capacity=2))
     assert frames(console) == [
-        "0 outputs  0/s  0:00  2 running  3 buffered",
-        "0 outputs  0/s  0:01  1 running  3 buffered",
+        "0 outputs  0/s  0:00:00  2 running  3 buffered",
+        "0 outputs  0/s  0:00:01  1 running  3 buffered",
         "3 outputs in 900 ms (3.33/s), 0 retried, 0 failed, 0 timed out",
     ]
 
@@ -112,8 +112,8 @@ async def test_the_line_is_updated_while_outputs_are_always_available(autojump_c
             async for _ in rows:
                 await trio.sleep(0.3)
     assert frames(console)[:2] == [
-        "1 output  3.33/s  0:00  0 running  3 buffered",
-        "2 outputs  3.33/s  0:01  0 running  2 buffered",
+        "1 output  3.33/s  0:00:00  0 running  3 buffered",
+        "2 outputs  3.33/s  0:00:01  0 running  2 buffered",
     ]
 
 
@@ -139,7 +139,7 @@ async def test_restored_and_remembered_results_count_as_finished(autojump_clock:
 async def test_a_narrow_terminal_shows_all_numbers(autojump_clock: MockClock) -> None:
     console = terminal(40)
     await shown(console, ordered_wait("ab", Scripted(default=Step(0.3)), timeout=5.0, capacity=1), total=2)
-    line = "0 outputs  0% of 2  0/s  0:00  eta -:--  1 running  2 buffered"
+    line = "0 outputs  0% of 2  0/s  0:00:00  1 running  2 buffered"
     assert " ".join(line.split()) in " ".join(CONTROL.sub("", written(console)).split())
 
 
@@ -231,12 +231,12 @@ async def test_a_log_has_a_line_every_thirty_seconds_and_one_at_the_end(autojump
         console,
         ordered_wait(range(12), function, timeout=10.0, capacity=1, on_error="skip"),
         total=12,
-        description="[night] run",
+        description="[night]",
     )
     assert written(console) == (
-        "[night] run  2 outputs  33% of 12  0.0667/s  0:30  eta 1:00  1 running  8 buffered  1 failed  1 timed out\n"
-        "[night] run  7 outputs  75% of 12  0.117/s  1:00  eta 0:20  1 running  3 buffered  1 failed  1 timed out\n"
-        "[night] run: 10 outputs in 80 s (0.125/s), 0 retried, 1 failed, 1 timed out\n"
+        "[night]: 2 outputs  33% of 12  0.0667/s  0:00:30  eta 0:01:00  1 running  8 buffered  1 failed  1 timed out\n"
+        "[night]: 7 outputs  75% of 12  0.117/s  0:01:00  eta 0:00:20  1 running  3 buffered  1 failed  1 timed out\n"
+        "[night]: 10 outputs in 80 s (0.125/s), 0 retried, 1 failed, 1 timed out\n"
     )
 
 
@@ -289,7 +289,7 @@ async def test_the_line_of_an_empty_source_is_shown(autojump_clock: MockClock) -
             yield never
 
     assert await shown(console, ordered_wait(nothing_for_a_minute(), Scripted(), timeout=5.0), total=0) == []
-    assert written(console).splitlines()[0] == ("0 outputs  100% of 0  0/s  0:30  eta -:--  0 running  0 buffered")
+    assert written(console).splitlines()[0] == ("0 outputs  100% of 0  0/s  0:00:30  0 running  0 buffered")
 
 
 async def test_iterating_before_entering_is_refused(autojump_clock: MockClock) -> None:

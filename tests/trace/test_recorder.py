@@ -136,6 +136,7 @@ async def test_each_attempt_is_inside_a_stay_of_its_record_in_a_slot(autojump_cl
     assert [span["args"]["outcome"] for span in spans_of(trace, "record")] == ["gave its slot back", "completed"]
     assert spans_of(trace, "record")[1]["args"] == {
         "sequence": 0,
+        "label": "record 0",
         "outcome": "completed",
         "attempts": 2,
         "outputs": 1,

@@ -140,23 +140,19 @@ class _Events:
         self._last = run.last
 
     def of_stay(self, stay: _Stay) -> Iterator[Event]:
-        slot, steps, call = stay.slot, stay.parts[0].steps, stay.parts[0].stay.call
-        name, arguments = _label(steps), _about(stay.parts[0])
-        if call is not None:
-            name = plural(call.records, "record")
-            arguments = _together([_about(part) | {"label": _label(part.steps)} for part in stay.parts])
-        yield self._complete("record", name, slot, start=stay.start, end=stay.end, arguments=arguments)
+        call = stay.parts[0].stay.call
+        name = _label(stay.parts[0].steps) if call is None else plural(call.records, "record")
+        arguments = _together([_about(part) for part in stay.parts])
+        yield self._complete("record", name, stay.slot, start=stay.start, end=stay.end, arguments=arguments)
         yield from self._attempts(stay)
         yield from self._handlers(stay)
 
     def _attempts(self, stay: _Stay) -> Iterator[Event]:
         """The attempt, which the records of a group share."""
         spans = [(part, span) for part in stay.parts for span in part.spans("attempt")]
-        if not spans:
-            return
-        each = [_arguments(part.steps.sequence, span) for part, span in spans]
-        arguments = each[0] if stay.parts[0].stay.call is None else _together(each)
-        yield self._span(spans[0][1], arguments, stay.slot)
+        if spans:  # otherwise a gate has refused it
+            arguments = _together([_arguments(part.steps.sequence, span) for part, span in spans])
+            yield self._span(spans[0][1], arguments, stay.slot)
 
     def _handlers(self, stay: _Stay) -> Iterator[Event]:
         """The handlers. The handlers of a group run one after another."""
@@ -214,28 +210,26 @@ def _event(phase: str, category: str, name: str, thread: int, at: int, **more: A
     return {"ph": phase, "cat": category, "name": name, "pid": 1, "tid": thread, "ts": at, **more}
 
 
-def _about(part: _Part) -> Event:
-    steps = part.steps
-    counts = {"attempts": steps.attempts, "outputs": steps.outputs}
-    return {"sequence": steps.sequence, "outcome": part.outcome, **counts}
-
-
 def _with_end(arguments: Event, end: float) -> Event:
     return arguments if end < inf else {**arguments, "unfinished": True}
 
 
+def _about(part: _Part) -> Event:
+    steps = part.steps
+    counts = {"attempts": steps.attempts, "outputs": steps.outputs}
+    return {"sequence": steps.sequence, "label": _label(steps), "outcome": part.outcome, **counts}
+
+
 def _arguments(sequence: int, span: Span) -> Event:
-    arguments: Event = {"sequence": sequence}
-    if span.outcome:
-        arguments["outcome"] = span.outcome
-    if span.error:
-        arguments["error"] = span.error
-    return arguments
+    found = {"sequence": sequence, "outcome": span.outcome, "error": span.error}
+    return {name: value for name, value in found.items() if value != ""}
 
 
 def _together(records: list[Event]) -> Event:
-    """The arguments of a span of several records: the common ones, and those of each record."""
+    """The arguments of a span. Those of several records are the common ones, and those of each record."""
     first, *others = records
+    if not others:
+        return first
     common = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     return common | {"sequence": first["sequence"], "records": records}
 

@@ -94,12 +94,8 @@ class RecordSteps:
     outputs: int = 0
     spans: list[Span] = field(default_factory=list)
 
-    @classmethod
-    def accepted_at(cls, now: float, sequence: int, value: str | None) -> RecordSteps:
-        """The steps of a record that has just been accepted, and waits for its first slot."""
-        steps = cls(sequence, value, now)
-        steps.begin("wait for a slot", "wait for a slot", now)
-        return steps
+    def __post_init__(self) -> None:
+        self.begin("wait for a slot", "wait for a slot", self.accepted)
 
     def wait_for_slot(self, now: float) -> None:
         """The record waits for a slot from now on. A recorded wait that has not ended was a wait for its key."""

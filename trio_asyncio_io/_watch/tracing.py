@@ -125,7 +125,7 @@ class TraceRecorder(Recorder):
 
     def accepted(self, sequence: int, element: Any) -> None:
         now, value = self._now(), self.describe(element)
-        self._recording.records.offer(sequence, lambda: RecordSteps.accepted_at(now, sequence, value))
+        self._recording.records.offer(sequence, lambda: RecordSteps(sequence, value, now))
 
     def held_back(self, sequence: int, element: Any) -> None:
         self._begin(sequence, "wait for a gate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from operator import itemgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["clock", "display_on", "gates_and_hedges", "progress", "summary"]
+__all__ = ["display_on", "gates_and_hedges", "progress", "summary"]
 
 R = TypeVar("R")
 
@@ -70,7 +71,7 @@ class Progress(Generic[R]):
     def __init__(self, results: Results[R], total: int | None, description: str, console: Console | None) -> None:
         self._results = results
         self._total = total
-        self._description = description
+        self._prefix = f"{description}: " if description else ""
         self._console = console
         self._display: Display | None = None
 
@@ -84,7 +85,7 @@ class Progress(Generic[R]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._display is not None
-        self._display.close(self._described(": ", summary(self._results.statistics(), self._seconds())))
+        self._display.close(self._prefix + summary(self._results.statistics(), self._seconds()))
         self._display = None
 
     def __aiter__(self) -> Self:
@@ -115,14 +116,11 @@ class Progress(Generic[R]):
     @disable_ki_protection
     def _show(self, display: Display) -> None:
         numbers = self._results.statistics()
-        display.show(self._described("  ", _line(numbers, self._total, self._seconds())))
+        display.show(self._prefix + _line(numbers, self._total, self._seconds()))
         self._due = trio.current_time() + display.interval
 
     def _seconds(self) -> float:
         return trio.current_time() - self._started
-
-    def _described(self, separator: str, text: str) -> str:
-        return f"{self._description}{separator}{text}" if self._description else text
 
 
 def _line(numbers: Statistics, total: int | None, seconds: float) -> str:
@@ -132,12 +130,12 @@ def _line(numbers: Statistics, total: int | None, seconds: float) -> str:
     done = numbers.done
     if total is not None and done <= total:
         share = f"{done * 100 // total}% of {total:,}" if total else "100% of 0"
-        left = f"eta {clock(seconds / done * (total - done)) if done else '-:--'}"
+        left = f"eta {timedelta(seconds=round(seconds / done * (total - done)))}" if done else ""
     parts = [
         plural(numbers.emitted, "output"),
         share,
         format_rate(numbers.emitted, seconds),
-        clock(seconds),
+        str(timedelta(seconds=round(seconds))),
         left,
         f"{numbers.running:,} running",
         f"{numbers.buffered:,} buffered",
@@ -223,25 +221,6 @@ def _gates(seconds_by_gate: Mapping[str, float]) -> str:
 def format_rate(outputs: int, seconds: float) -> str:
     """Outputs per second."""
     return f"{amount(outputs / seconds if seconds > 0 else 0.0)}/s"
-
-
-def clock(seconds: float) -> str:
-    """Format seconds as m:ss or h:mm:ss. Does not need rich.
-
-    Args:
-        seconds: Not negative; rounded.
-
-    Returns:
-        The formatted time.
-
-    Example:
-        >>> from trio_asyncio_io.integration import clock
-        >>> clock(75.2), clock(3675)
-        ('1:15', '1:01:15')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def display_on(console: Console | None = None) -> Display:
