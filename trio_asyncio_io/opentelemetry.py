@@ -12,7 +12,6 @@ Attributes of spans and metrics; those marked * are on spans only:
     trio_asyncio_io.invocations            counter          {invocation}   ended, by outcome
     trio_asyncio_io.invocation.duration    histogram        s              by outcome
     trio_asyncio_io.attempts               counter          {attempt}      of invocations that have ended
-    trio_asyncio_io.retries                counter          {attempt}      attempts after the first
     trio_asyncio_io.active_invocations     up-down counter  {invocation}   running now
 """
 
@@ -214,7 +213,6 @@ class _Meters:
         self._attempts = meter.create_counter(
             f"{_SCOPE}.attempts", "{attempt}", "Attempts of invocations that have ended"
         )
-        self._retries = meter.create_counter(f"{_SCOPE}.retries", "{attempt}", "Attempts after the first")
         self._duration = meter.create_histogram(
             f"{_SCOPE}.invocation.duration",
             "s",
@@ -233,8 +231,6 @@ class _Meters:
         if attempts:  # otherwise a gate has refused the record, so there was no call
             self._duration.record(seconds, by_outcome)
         self._attempts.add(attempts, attributes)
-        if attempts > 1:
-            self._retries.add(attempts - 1, attributes)
 
 
 def _type_of(error: Exception) -> str:

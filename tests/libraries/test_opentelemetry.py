@@ -117,7 +117,6 @@ async def test_each_failed_attempt_is_an_event(async_wait: Any, backend: Backend
     assert events == [("exception", 1), ("exception", 2)]
     assert {event.attributes["exception.message"] for event in span.events} == {"busy"}
     assert backend.numbers("attempts") == {"": 3}
-    assert backend.numbers("retries") == {"": 2}
 
 
 async def test_an_invalid_result_is_an_event(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:

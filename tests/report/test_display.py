@@ -32,11 +32,6 @@ def test_statistics_of_no_run_show_that() -> None:
     assert shown(Statistics()) == "count emitted 0"
 
 
-def test_a_histogram_shows_its_percentiles() -> None:
-    assert shown(Histogram.of([0.1] * 98 + [2.0, 2.0])) == "p50 p95 p99 100 durations 99.6 ms 99.6 ms 2.06 s"
-    assert shown(Histogram()) == "p50 p95 p99 0 durations 0 s 0 s 0 s"
-
-
 def test_a_verdict_shows_its_advice_after_its_sentences() -> None:
     assert shown(Verdict("source", f"Make {HOSTILE}", ("One.", "Two."))) == f"One. Two. Make {HOSTILE}"
 
@@ -70,7 +65,7 @@ async def test_a_report_shows_its_page_in_a_frame_without_scripts(tmp_path: Path
     assert repr(observer) == f"<report {str(path)!r}>"
 
 
-@pytest.mark.parametrize("value", [Statistics(), Histogram(), Snapshot()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", [Statistics(), Snapshot()], ids=lambda value: type(value).__name__)
 def test_the_repr_stays_plain_text(value: Any) -> None:
     assert repr(value).startswith(f"{type(value).__name__}(")
     assert unescape(repr(value)) == repr(value)

@@ -291,7 +291,7 @@ async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, auto
             async with ordered_wait(range(10), Scripted(default=Step(1.0)), timeout=5.0, observer=of_task) as results:
                 async for _ in results:
                     pass
-            of_task.write_part()
+            of_task.write_part(TaskTimes())
     page = Page(path)
     assert "in 3 tasks · <span>completed</span>" in text_of(path)
     assert "3 of 3 tasks have this limit. The numbers are those of one of them." in page.sections["What limited it"]
@@ -342,7 +342,7 @@ async def test_the_waits_of_all_tasks_are_added_by_gate(path: Path, autojump_clo
             async with ordered_wait("abc", script, timeout=5.0, gate=gate, observer=of_task) as results:
                 async for _ in results:
                     pass
-            of_task.write_part()
+            of_task.write_part(TaskTimes())
     waits = ["RateLimit", "9 s", "AtMost", "7.5 s"]
     assert Page(path).sections["Gates"] == ["Gate", "Waits of all calls", *waits]
 
@@ -351,7 +351,7 @@ async def test_a_part_without_its_report_is_not_written(path: Path, autojump_clo
     """This happens on a machine that does not share the directory."""
     of_task = report(path).of_task("task")
     with pytest.raises(FileNotFoundError):
-        of_task.write_part()
+        of_task.write_part(TaskTimes())
     assert list(path.parent.iterdir()) == []
 
 
@@ -376,7 +376,7 @@ async def test_calls_in_flight_are_those_of_all_tasks(path: Path, autojump_clock
         async with ordered_wait(range(10), Scripted(default=Step(1e6)), timeout=2e6, observer=observer) as results:
             async for _ in results:
                 pass
-        observer.write_part()
+        observer.write_part(TaskTimes())
 
     with report(path) as observer:
         async with trio.open_nursery() as nursery:

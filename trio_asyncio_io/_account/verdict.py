@@ -300,11 +300,10 @@ def _limit_of_slots(totals: Totals, compared: Compared | None) -> Limit:
         return "timeouts"
     if totals.share_of_calls(totals.repeated_seconds) >= WASTE:
         return "retries"
-    return "service" if compared is not None and _is_saturated(*compared) else "capacity"
-
-
-def _is_saturated(low: LoadClass, high: LoadClass) -> bool:
-    return high.latency >= SATURATION * low.latency
+    if compared is None:
+        return "capacity"
+    low, high = compared
+    return "service" if high.latency >= SATURATION * low.latency else "capacity"
 
 
 # Sentences

@@ -1,4 +1,4 @@
-"""What a notebook shows of statistics, histograms, verdicts, snapshots and reports: HTML for light and dark themes."""
+"""What a notebook shows of statistics, verdicts, snapshots and reports: HTML for light and dark themes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from html import escape
 from itertools import islice
 from pathlib import Path
 
-from .._account.histogram import Histogram
 from .._account.statistics import Statistics
 from .._account.verdict import Verdict
 from .._core.snapshot import Snapshot, SnapshotElement
 from .._values.describe import amount, describe, duration, plural, printable
-from .charts import QUANTILES
-from .page import quantiles, table, times
+from .page import table, times
 
 __all__ = ["frame_of", "html_of"]
 
@@ -27,13 +25,7 @@ COUNTS = tuple(each.name for each in fields(Statistics) if each.type == "int")
 @singledispatch
 def html_of(value: object) -> str:
     """The display of a value."""
-    raise TypeError(f"the value must be a Histogram, Snapshot, Statistics or Verdict, got {describe(value)}")
-
-
-@html_of.register
-def _(histogram: Histogram) -> str:
-    rows = [(plural(histogram.count, "duration"), *quantiles(histogram))]
-    return _block(table(("", *QUANTILES), rows))
+    raise TypeError(f"the value must be a Snapshot, Statistics or Verdict, got {describe(value)}")
 
 
 @html_of.register

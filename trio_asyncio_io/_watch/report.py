@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -130,18 +130,15 @@ class Report(Recorder, Meter):
             vars(copy)["value_of"] = value_of
         return copy
 
-    def write_part(self, times: TaskTimes | None = None) -> None:
-        """Write the part of this task.
-
-        Args:
-            times: The times of the task. None: the page does not have them.
+    def write_part(self, times: TaskTimes) -> None:
+        """Write the part of this task, with its times.
 
         Raises:
             OSError: The file cannot be written, such as when the block of the report has ended.
         """
         run = self._whole()
-        run.times = times or run.times
-        replace(self.path, json.dumps(run.to_json()))
+        run.times = times
+        replace(self.path, json.dumps(asdict(run)))
 
     # The run, and its records
 
@@ -275,15 +272,12 @@ MAX_DEPTH = 3
 # a word, so it takes linear time
 URL = re.compile(r"(?<![\w+.-])([a-zA-Z][\w+.-]*://)(?:[^\s/?#'\"<>]*@)?([^\s/?#'\"<>]*)([^\s'\"<>]*)")
 
-# Options that are left out if they have this value
-DEFAULTS = {"retry": None, "on_timeout": None, "flatten": False, "restore": None, "key": None}
-
 
 def options_of(options: Options) -> dict[str, str]:
-    """Names and values of the options of an operator."""
+    """Names and values of the options of an operator, without those that are None or False."""
     found = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "observer"}
-    found = {name: value for name, value in found.items() if name not in DEFAULTS or value != DEFAULTS[name]}
-    return {name: duration(value) if name == "timeout" else _shown(value) for name, value in found.items()}
+    given = {name: _shown(value) for name, value in found.items() if value is not None and value is not False}
+    return {**given, "timeout": duration(options.timeout)}
 
 
 def message_of(error: Exception, value: object, *, values: bool) -> str:

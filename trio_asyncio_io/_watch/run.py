@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -173,13 +173,9 @@ class Run:
             insort(self.slowest, SlowRecord(seconds, create_label(), attempts, outcome))
             del self.slowest[:-MAX_SLOW]
 
-    def to_json(self) -> dict[str, Any]:
-        """The run as an object for `json.dumps`."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Run:
-        """The run from an object that `to_json` has returned.
+        """The run from the JSON of `dataclasses.asdict(run)`.
 
         Raises:
             TypeError, KeyError, AttributeError: The object is something else.
