@@ -164,7 +164,7 @@ def test_as_many_records_as_can_run_at_once_wait_for_a_retry(capacity: int, grou
 def test_backoffs_that_fill_the_buffer_are_named() -> None:
     verdict = judge(replace(BUSY, busy=100.0, full=80.0, rested_seconds=900.0, retried=1))
     assert verdict.limit == "retries"
-    assert verdict.sentences[-1].endswith("records spent 90% of their time in backoffs, before 1 retry.")
+    assert verdict.sentences[-1].endswith("records spent 90% of their time in backoffs.")
 
 
 def test_an_unpickled_verdict_equals_the_original() -> None:

@@ -464,7 +464,7 @@ async def of_each(function: Any, values: list[int]) -> list[int]:
                 options={"group": 50, "group_wait": 0.0, "capacity": 2, "buffer": 1_000},
             ),
             "of at most 50 records",
-            "Make fewer calls: with a longer group_wait, more of the 50 places in a group are taken.",
+            "Make fewer calls: with a longer group_wait, more records share one.",
             id="groups that do not wait",
         ),
         pytest.param(
@@ -475,7 +475,7 @@ async def of_each(function: Any, values: list[int]) -> list[int]:
                 options={"group": 2, "capacity": 25, "gate": RateLimit(10.0)},
             ),
             "Summed over all records: RateLimit",
-            "If the gate counts calls, make fewer: try group=4, if the service accepts as many records in a call.",
+            "If the gate counts calls, make fewer: use a larger group, or a longer group_wait if groups are not full.",
             id="a rate of calls in front of full groups",
         ),
     ],

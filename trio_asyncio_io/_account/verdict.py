@@ -382,27 +382,19 @@ def _of_gate(totals: Totals) -> tuple[str, str]:
     waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
     of_all = f"Summed over all {'records' if totals.groups else 'calls'}: {waits}."
     reason = f"A gate held calls back {totals.share_of_supply(totals.gated):.0%} of the time. {of_all}"
-    if fewer := _fewer_calls(totals):
-        return reason, f"More capacity changes nothing. If the gate counts calls, make fewer: {fewer}"
+    if totals.group:
+        fewer = "make fewer: use a larger group, or a longer group_wait if groups are not full."
+        return reason, f"More capacity changes nothing. If the gate counts calls, {fewer}"
     remedy = "the gate finds it" if totals.finding else "change the gate"
     return reason, f"More capacity changes nothing. If the service allows more, {remedy}; else accept the time."
-
-
-def _fewer_calls(totals: Totals) -> str:
-    """How to put more records into a call; "" without groups."""
-    if not (totals.groups and totals.group):
-        return ""
-    if totals.group_size < GROUPS_ARE_FULL * totals.group:
-        return f"with a longer group_wait, more of the {totals.group:,} places in a group are taken."
-    return f"try group={2 * totals.group:,}, if the service accepts as many records in a call."
 
 
 def _of_capacity(totals: Totals, compared: Compared | None) -> tuple[str, str]:
     reason = _slots(totals)
     if 2 * totals.without_result >= totals.records:
         return reason, "Find out why the calls fail. More capacity only makes more of them fail."
-    if totals.groups and totals.group_size < GROUPS_ARE_FULL * totals.group:
-        return reason, f"Make fewer calls: {_fewer_calls(totals)}"
+    if totals.group and totals.group_size < GROUPS_ARE_FULL * totals.group:
+        return reason, "Make fewer calls: with a longer group_wait, more records share one."
     if compared is None:
         response = "The load was always about the same, so its effect on the latency is unknown."
     else:
@@ -448,18 +440,12 @@ def _of_retries(totals: Totals) -> tuple[str, str]:
         )
     elif totals.share_of_supply(totals.full) > totals.slot_wait_share:
         rested = _share(totals.rested_seconds, totals.latency_seconds)
-        reason = f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs, before {_retries(totals)}."
+        reason = f"{_full(totals)}: records spent {rested:.0%} of their time in backoffs."
     else:
-        reason = (
-            f"{_slots(totals)} About {totals.share_of_calls(totals.repeated_seconds):.0%} of that time went into "
-            f"attempts that were repeated, by {_retries(totals)}."
-        )
+        repeated = totals.share_of_calls(totals.repeated_seconds)
+        reason = f"{_slots(totals)} About {repeated:.0%} of that time went into attempts that were repeated."
     fewer = "" if totals.finding else ' Try capacity="auto": it makes fewer calls while the service refuses them.'
     return reason, f"Find out why the attempts fail; a retry budget limits the retries.{fewer}"
-
-
-def _retries(totals: Totals) -> str:
-    return f"{totals.retried:,} {'retry' if totals.retried == 1 else 'retries'}"
 
 
 def _of_key(totals: Totals) -> tuple[str, str]:
