@@ -90,8 +90,8 @@ async def test_the_line_has_the_waits_for_gates(autojump_clock: MockClock) -> No
     gate = [RateLimit(4.0), AtMost(1)]
     await shown(console, ordered_wait(range(3), Scripted(default=Step(0.375)), timeout=5.0, gate=gate))
     assert frames(console)[-2:] == [
-        "2 outputs  2/s  0:00:01  1 running  1 buffered  gated 1.12 s (AtMost)",
-        "3 outputs in 1.12 s (2.67/s), 0 retried, 0 failed, 0 timed out, gated 1.12 s (AtMost)",
+        "2 outputs  2/s  0:00:01  1 running  1 buffered  gated by AtMost 1.12 s",
+        "3 outputs in 1.12 s (2.67/s), 0 retried, 0 failed, 0 timed out, gated by AtMost 1.12 s",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 
@@ -91,18 +92,12 @@ def _ticks(first: int, end: int) -> list[float]:
     return [seconds for seconds in durations if first <= PER_DECADE * log10(seconds) <= end]
 
 
-def _by_power(latency: Histogram) -> dict[int, int]:
-    """The number of calls by bar. Calls that took no time are in the first one."""
-    counts: dict[int, int] = {}
-    none = 0
+def _by_power(latency: Histogram) -> Counter[int]:
+    """The number of calls by bar. A logarithmic axis has no place for calls that took no time."""
+    counts = Counter[int]()
     for seconds, count in latency.buckets():
         if seconds > 0:
-            power = floor(log10(seconds) * PER_DECADE)
-            counts[power] = counts.get(power, 0) + count
-        else:
-            none += count
-    if none and counts:
-        counts[min(counts)] += none
+            counts[floor(log10(seconds) * PER_DECADE)] += count
     return counts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from operator import itemgetter
 from types import TracebackType
@@ -178,7 +177,7 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
         statistics: The operator's statistics.
 
     Returns:
-        The sum of the waits, by the class of the gate; the elements that a gate refused before their first call, and
+        The sum of the waits for each gate; the elements that a gate refused before their first call, and
         why, such as a budget that is used up; how often the service requested fewer calls; what `capacity="auto"` has
         found; the second calls of `hedged` per hundred calls, with the share of them that won; and the calls made for
         groups. Only what happened.
@@ -186,15 +185,16 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
     Example:
         >>> from trio_asyncio_io.integration import gates_and_hedges
         >>> waits = {"CircuitBreaker": 3.0, "RateLimit": 38.0}
-        >>> numbers = Statistics(gate_wait_seconds=41.0, seconds_by_gate=waits, throttled=212)
+        >>> numbers = Statistics(seconds_by_gate=waits, throttled=212)
         >>> gates_and_hedges(numbers)
-        ['gated 41 s (RateLimit 38 s, CircuitBreaker 3 s)', '212 throttled']
+        ['gated by RateLimit 38 s and CircuitBreaker 3 s', '212 throttled']
         >>> gates_and_hedges(Statistics(completed=1_000, hedged=51, hedges_won=36))
         ['hedged 5.1% (won 71%)']
     """
     parts = []
-    if gated := statistics.gate_wait_seconds:
-        parts.append(f"gated {duration(gated)}{_gates(statistics.seconds_by_gate)}")
+    if statistics.seconds_by_gate:
+        by_wait = sorted(statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
+        parts.append(f"gated by {' and '.join(f'{gate} {duration(seconds)}' for gate, seconds in by_wait)}")
     if statistics.refused or statistics.refusal:
         parts.append(f"{statistics.refused:,} refused" + (f" ({statistics.refusal})" if statistics.refusal else ""))
     if throttled := statistics.throttled:
@@ -208,14 +208,6 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
     if statistics.groups:
         parts.append(f"{statistics.grouped:,} records in {statistics.groups:,} calls")
     return parts
-
-
-def _gates(seconds_by_gate: Mapping[str, float]) -> str:
-    """The gates in parentheses, the one with the longest waits first. A single one needs no seconds of its own."""
-    by_wait = sorted(seconds_by_gate.items(), key=itemgetter(1), reverse=True)
-    if len(by_wait) <= 1:
-        return "".join(f" ({gate})" for gate, _ in by_wait)
-    return f" ({', '.join(f'{gate} {duration(seconds)}' for gate, seconds in by_wait)})"
 
 
 def format_rate(outputs: int, seconds: float) -> str:

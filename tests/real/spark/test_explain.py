@@ -194,7 +194,7 @@ def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_pat
     assert verdict.sentences[0].startswith("8 calls in ")
     assert verdict.limit == "gate", verdict
     assert "Summed over all calls: RateLimit " in verdict.sentences[-2]
-    assert " s (RateLimit), " in summary(query.lastProgress["observedMetrics"]["gated"])
+    assert "gated by RateLimit " in summary(query.lastProgress["observedMetrics"]["gated"])
     assert explain(query, "gated") == verdict
     assert explain(query, "other").limit == "unknown"
 
