@@ -107,12 +107,11 @@ class OpenTelemetryObserver(Observer):
         _RUNNING.set(running)
         if self._tracer is not None:
             attributes = {**self._attributes, f"{_SCOPE}.sequence": sequence}
-            running.span = _Span(self._tracer.start_span(self._name, attributes=attributes))
+            running.enter(self._tracer.start_span(self._name, attributes=attributes))
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        span = self._present_span()
-        if span is not None:
-            span.record(error, attempt)
+        if (running := self._running()) is not None:
+            running.record(error, attempt)
 
     def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._end("completed", attempts, seconds)
@@ -121,10 +120,8 @@ class OpenTelemetryObserver(Observer):
         self._end("timed_out", attempts, seconds, "timeout")
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        span = self._present_span()
         try:
-            if span is not None:
-                span.record(error, attempts)
+            self.attempt_failed(sequence, element, attempts, error)
         finally:
             self._end("failed", attempts, seconds, _type_of(error))
 
@@ -132,56 +129,23 @@ class OpenTelemetryObserver(Observer):
         self._end("cancelled", attempts, seconds)
 
     def _end(self, outcome: str, attempts: int, seconds: float, error_type: str | None = None) -> None:
-        running = _RUNNING.get()
-        if running is None or running.observer is not self:
+        running = self._running()
+        if running is None:
             return  # it timed out before, and `on_error` counts it as failed now
-        span, running.observer = running.span, None
+        running.observer = None
         ending: dict[str, AttributeValue] = {f"{_SCOPE}.outcome": outcome}
         if error_type is not None:
             ending["error.type"] = error_type
         try:
-            if span is not None:
-                span.end({**ending, f"{_SCOPE}.attempts": attempts})
+            running.end({**ending, f"{_SCOPE}.attempts": attempts})
         finally:  # a span processor may raise
             self._meters.active.add(-1, self._attributes)
             self._meters.ended({**self._attributes, **ending}, self._attributes, attempts, seconds)
 
-    def _present_span(self) -> _Span | None:
+    def _running(self) -> _Running | None:
+        """The invocation that runs in this task. None: it has ended."""
         running = _RUNNING.get()
-        return running.span if running is not None and running.observer is self else None
-
-
-class _Span:
-    """A span that is current in this task until it ends."""
-
-    __slots__ = ("_recorded", "_token", "span")
-
-    def __init__(self, span: trace.Span) -> None:
-        self.span = span
-        self._token: Token[context.Context] = context.attach(trace.set_span_in_context(span))
-        self._recorded = -1
-
-    def record(self, error: Exception, attempt: int) -> None:
-        """Add an event for the attempt's exception, once per attempt. Several attempts may raise the same object."""
-        if attempt == self._recorded:
-            return
-        self._recorded = attempt
-        attributes: dict[str, AttributeValue] = {f"{_SCOPE}.attempt": attempt, **_without_element(error)}
-        try:
-            self.span.record_exception(error, attributes)
-        except Exception:  # noqa: BLE001 - the exception's `__str__` raises
-            self.span.add_event(
-                "exception", {"exception.type": _type_of(error), "exception.message": text_of(error), **attributes}
-            )
-
-    def end(self, attributes: Mapping[str, AttributeValue]) -> None:
-        context.detach(self._token)
-        try:
-            self.span.set_attributes(attributes)
-            if "error.type" in attributes:
-                self.span.set_status(trace.StatusCode.ERROR, str(attributes["error.type"]))
-        finally:
-            self.span.end()
+        return running if running is not None and running.observer is self else None
 
 
 class _Running:
@@ -189,14 +153,44 @@ class _Running:
 
     Attributes:
         observer: That of its operator; None: it has ended.
-        span: Its span, or None.
     """
 
-    __slots__ = ("observer", "span")
+    __slots__ = ("_recorded", "_span", "_token", "observer")
 
     def __init__(self, observer: OpenTelemetryObserver) -> None:
         self.observer: OpenTelemetryObserver | None = observer
-        self.span: _Span | None = None
+        self._span: trace.Span | None = None
+        self._recorded = -1
+
+    def enter(self, span: trace.Span) -> None:
+        """Make its span the current one, until the invocation ends."""
+        self._span = span
+        self._token: Token[context.Context] = context.attach(trace.set_span_in_context(span))
+
+    def record(self, error: Exception, attempt: int) -> None:
+        """Add an event for the attempt's exception, once per attempt. Several attempts may raise the same object."""
+        if self._span is None or attempt == self._recorded:
+            return
+        self._recorded = attempt
+        attributes: dict[str, AttributeValue] = {f"{_SCOPE}.attempt": attempt, **_without_element(error)}
+        try:
+            self._span.record_exception(error, attributes)
+        except Exception:  # noqa: BLE001 - the exception's `__str__` raises
+            self._span.add_event(
+                "exception", {"exception.type": _type_of(error), "exception.message": text_of(error), **attributes}
+            )
+
+    def end(self, attributes: Mapping[str, AttributeValue]) -> None:
+        """End its span, if it has one."""
+        if self._span is None:
+            return
+        context.detach(self._token)
+        try:
+            self._span.set_attributes(attributes)
+            if "error.type" in attributes:
+                self._span.set_status(trace.StatusCode.ERROR, str(attributes["error.type"]))
+        finally:
+            self._span.end()
 
 
 _RUNNING: ContextVar[_Running | None] = ContextVar("trio_asyncio_io running invocation", default=None)

@@ -126,20 +126,19 @@ def loads_of(sampling: Sampling) -> tuple[LoadClass, ...]:
 def extreme_loads_of(sampling: Sampling) -> dict[str, Any]:
     """The calls in the classes of low and of high loads, and their durations, by the names in `Totals`."""
     max_load = sampling.exact.max_load
-    classes = range(1, max_load.bit_length() + 1)
-    low_calls, low_seconds = _sums(sampling, [bits for bits in classes if 4 * ((1 << bits) - 1) <= max_load])
-    high_calls, high_seconds = _sums(sampling, [bits for bits in classes if 1 << bits >= max_load])
-    return {
-        "low_calls": low_calls,
-        "low_latency_seconds": low_seconds,
-        "high_calls": high_calls,
-        "high_latency_seconds": high_seconds,
-    }
+    low, high = ((0, 0.0), (0, 0.0))
+    for each in (sampling.exact, sampling.later):
+        for bits, durations in enumerate(each.latency[1:], 1):
+            if 4 * ((1 << bits) - 1) <= max_load:
+                low = _added(low, durations)
+            elif 1 << bits >= max_load:
+                high = _added(high, durations)
+    return {"low_calls": low[0], "low_latency_seconds": low[1], "high_calls": high[0], "high_latency_seconds": high[1]}
 
 
-def _sums(sampling: Sampling, classes: Iterable[int]) -> tuple[int, float]:
-    found = [each.latency[bits].sums() for each in (sampling.exact, sampling.later) for bits in classes]
-    return sum(calls for calls, _ in found), sum(seconds for _, seconds in found)
+def _added(sums: tuple[int, float], durations: Durations) -> tuple[int, float]:
+    calls, seconds = durations.sums()
+    return sums[0] + calls, sums[1] + seconds
 
 
 def _sum(parts: Iterable[Durations]) -> Histogram:
