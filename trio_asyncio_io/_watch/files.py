@@ -13,45 +13,32 @@ from uuid import uuid4
 
 from .run import Run
 
-__all__ = ["Parts", "path_of_part", "replace"]
+__all__ = ["create_folder", "path_of_part", "replace", "take_parts"]
 
 _log = logging.getLogger("trio_asyncio_io")
 
 
-class Parts:
-    """The page of a report, and the directory of the parts that tasks write.
+def create_folder(folder: Path, page: Path) -> None:
+    """Create an empty directory for the parts of a page, in place of one that an earlier run has left behind.
 
-    Args:
-        page: The path of the page, absolute.
+    Raises:
+        OSError: The page cannot be written.
     """
+    try:
+        if page.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a directory")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+    except OSError as error:
+        text = f"the report cannot be written ({error.strerror}): pass a path in a directory that exists"
+        raise OSError(error.errno, text, str(page)) from None
 
-    def __init__(self, page: Path) -> None:
-        self.page = page
-        self.folder = page.with_name(f"{page.name}.parts")
 
-    def create(self) -> None:
-        """Create an empty directory for parts, in place of one that an earlier run has left behind.
-
-        Raises:
-            OSError: The page cannot be written.
-        """
-        try:
-            if self.page.is_dir():
-                raise IsADirectoryError(errno.EISDIR, "it is a directory")
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir()
-        except OSError as error:
-            text = f"the report cannot be written ({error.strerror}): pass a path in a directory that exists"
-            raise OSError(error.errno, text, str(self.page)) from None
-
-    def read(self) -> list[Run]:
-        """The parts that tasks have written."""
-        found = (_read(part) for part in sorted(self.folder.glob("*.json")))
-        return [part for part in found if part is not None]
-
-    def remove(self) -> None:
-        """Remove the directory of the parts."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+def take_parts(folder: Path) -> list[Run]:
+    """The parts that tasks have written. Removes the directory."""
+    found = [_read(part) for part in sorted(folder.glob("*.json"))]
+    shutil.rmtree(folder, ignore_errors=True)
+    return [part for part in found if part is not None]
 
 
 def path_of_part(folder: Path, name: str) -> Path:

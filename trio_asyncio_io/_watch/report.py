@@ -30,7 +30,7 @@ from .._operator.errors import AttemptTimeoutError
 from .._values.describe import describe, duration, printable
 from .._values.notes import leaves_of, text_of
 from .display import frame_of
-from .files import Parts, path_of_part, replace
+from .files import create_folder, path_of_part, replace, take_parts
 from .job import TaskTimes
 from .page import page
 from .recorder import Recorder
@@ -86,7 +86,8 @@ class Report(Recorder, Meter):
 
     def __init__(self, path: str | PathLike[str], *, title: str, values: bool, task: str = "") -> None:
         super().__init__(path, title, values=values, create_copy=partial(type(self), title=title, values=values))
-        self._parts = Parts(self.path.absolute())
+        self._page = self.path.absolute()
+        self._folder = self._page.with_name(f"{self._page.name}.parts")
         self._task = task
         self._ended = Run(self._name)  # all operators that have ended, as one
         self._run = Run(self._name)
@@ -97,26 +98,24 @@ class Report(Recorder, Meter):
         return f"<report {str(self.path)!r}>"
 
     def _repr_html_(self) -> str:
-        return frame_of(self._parts.page)
+        return frame_of(self._page)
 
     def __enter__(self) -> Self:
-        self._parts.create()
+        create_folder(self._folder, self._page)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            parts = self._parts.read()
+            parts = take_parts(self._folder)
             run = merge(self._name, parts or [self._whole()])
             run.end = _end_of(error)
-            replace(self._parts.page, page(run, tasks=len(parts)))
+            replace(self._page, page(run, tasks=len(parts)))
         except OSError as problem:
             if error is None:
                 raise
             _log.warning("the report was not written: %s", problem)
-        finally:
-            self._parts.remove()
 
     def of_task(self, name: str, value_of: Callable[[Any], Any] | None = None) -> Report:
         """A new observer like this one, for one of many tasks. Its `write_part` writes its part of the page.
@@ -125,7 +124,7 @@ class Report(Recorder, Meter):
             name: The name of the task.
             value_of: Returns what the user's function gets of an element. None: the element's value.
         """
-        copy = self._create_copy(path_of_part(self._parts.folder, name), task=f" of {name}")
+        copy = self._create_copy(path_of_part(self._folder, name), task=f" of {name}")
         if value_of is not None:
             vars(copy)["value_of"] = value_of
         return copy
