@@ -10,7 +10,7 @@ import pytest
 from trio.testing import MockClock
 
 from tests.report.report_page import read
-from trio_asyncio_io import Histogram, Snapshot, SnapshotElement, Statistics, Verdict, ordered_wait
+from trio_asyncio_io import Histogram, Snapshot, Statistics, Verdict, ordered_wait
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
 
@@ -34,15 +34,6 @@ def test_statistics_of_no_run_show_that() -> None:
 
 def test_a_verdict_shows_its_advice_after_its_sentences() -> None:
     assert shown(Verdict("source", f"Make {HOSTILE}", ("One.", "Two."))) == f"One. Two. Make {HOSTILE}"
-
-
-def test_a_snapshot_shows_its_first_elements() -> None:
-    elements = tuple(SnapshotElement(n, HOSTILE, [n] if n == 1 else None) for n in range(12))
-    text = shown(Snapshot(elements, taken=1_500))
-    assert text.startswith("Snapshot of 12 elements; 1,500 were taken from the source. sequence element results 0")
-    assert f"1 '{HOSTILE}' [1] 2" in text
-    assert text.endswith("… and 2 others.")
-    assert shown(Snapshot()) == "Snapshot of 0 elements; 0 were taken from the source."
 
 
 def test_statistics_show_the_waits_for_each_gate() -> None:

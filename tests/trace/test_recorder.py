@@ -331,11 +331,6 @@ async def test_the_recorder_of_a_task_writes_a_new_file(autojump_clock: MockCloc
         assert trace["traceEvents"][0]["args"] == {"name": "weather, stage 3, partition 5"}
 
 
-def test_the_recorder_of_a_task_needs_a_directory() -> None:
-    with pytest.raises(ValueError, match=r'give the recorder a directory .*: TraceRecorder\("traces"\)'):
-        TraceRecorder().of_task("weather")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

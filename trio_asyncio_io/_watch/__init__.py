@@ -2,7 +2,7 @@
 
 # The layout. Imports point down only.
 #
-#     display              what a notebook shows of statistics, verdicts and snapshots
+#     display              what a notebook shows of statistics and verdicts
 #     report  tracing      the two recorders that users create: `report`, and `TraceRecorder`
 #     page                 a report as a page
 #     charts  events       the charts of a page; the records of a run as trace events, and many traces as one
@@ -14,18 +14,17 @@ from __future__ import annotations
 
 from .._account.statistics import Statistics
 from .._account.verdict import Verdict
-from .._core.snapshot import Snapshot
 
 __all__ = ["add_displays"]
 
 
 def add_displays() -> None:
     """Give the classes the method that IPython calls, `_repr_html_`. Their repr stays plain text."""
-    for kind in (Snapshot, Statistics, Verdict):
+    for kind in (Statistics, Verdict):
         kind._repr_html_ = _html_of  # type: ignore[union-attr]
 
 
-def _html_of(value: Snapshot | Statistics | Verdict) -> str:
+def _html_of(value: Statistics | Verdict) -> str:
     from .display import html_of  # noqa: PLC0415 - only a notebook needs it
 
     return html_of(value)

@@ -130,10 +130,8 @@ def _charts_over_time(run: Run) -> str:
 
 def _latency(run: Run) -> str:
     numbers = run.statistics
-    if not numbers.latency.count:
-        return ""
-    figure = _figure("Calls by latency, on a logarithmic axis", latency_chart(numbers.latency, numbers.longest_seconds))
-    return figure + times(numbers)
+    chart = latency_chart(numbers.latency, numbers.longest_seconds)
+    return _figure("Calls by latency, on a logarithmic axis", chart) + times(numbers)
 
 
 def _gates(run: Run) -> str:
@@ -178,7 +176,7 @@ def _failures_of(kind: str, found: Failures) -> str:
 
 def _slowest(run: Run) -> str:
     rows = [(each.label, duration(each.seconds), str(each.attempts), each.outcome) for each in reversed(run.slowest)]
-    return table(("Record", "Time", "Attempts", "Outcome"), rows, numbers=(1, 2)) if rows else ""
+    return table(("Record", "Time", "Attempts", "Outcome"), rows, numbers=(1, 2))
 
 
 def _version() -> str:
