@@ -21,6 +21,7 @@ from trio_asyncio_io.gates import Auto, Gate, Outcome, PerKey, RateLimit
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
+from trio_asyncio_io.trace import TraceRecorder
 
 pytestmark = pytest.mark.usefixtures("no_cpu_time")
 
@@ -119,18 +120,22 @@ async def test_a_number_of_calls_is_found_exactly_and_explained(autojump_clock: 
     )
 
 
-async def test_what_it_found_is_in_the_line_the_display_and_the_report(
+async def test_what_it_found_is_in_the_line_the_display_the_trace_and_the_report(
     autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     service, path = Service(fixed(0.1), at_once=20, refusal=0.005), tmp_path / "report.html"
+    trace = TraceRecorder()
     options: Any = {"capacity": "auto", "timeout": 1e6, "retry": RETRY}
     with reproducible(), report(path) as observer:
         async with unordered_wait(range(1_000), service, observer=observer, **options) as results:
             assert len([result async for result in results]) == 1_000
+        async with unordered_wait(range(1_000), service, observer=trace, **options) as traced:
+            assert len([result async for result in traced]) == 1_000
     statistics = results.statistics()
     assert statistics.finding.startswith("20 calls at once: the service refused one more")
     assert statistics.finding in summary(statistics, 1.0)
     assert statistics.finding in statistics._repr_html_()
+    assert trace.trace()["otherData"]["finding"] == traced.statistics().finding
     assert statistics.finding in path.read_text(encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 import trio
 
 from .._core.elements import Watermark
+from .._core.gate import Gate
 from .._core.options import Options
 from .._values.checks import check_int
 from .events import Recording, Trace, trace_of
@@ -28,8 +29,8 @@ class TraceRecorder(Recorder):
 
     The trace has a track for each slot, with a span for each stay of a record in it, and inside it spans for the
     attempt and handlers. Spans beside them show backoffs, and how long a record waited for a slot, for a gate, for its
-    place in the output order, and for the consumer; and watermarks. Times are relative to the start of the run, on
-    Trio's clock.
+    place in the output order, and for the consumer; and watermarks. `otherData` has what `capacity="auto"` found. Times
+    are relative to the start of the run, on Trio's clock.
 
     Memory is bounded: when more than `max_records` records have been recorded, every second one of them is dropped, and
     from then on only every second (then fourth, eighth, ...) record is recorded. A record is recorded with all its
@@ -68,6 +69,7 @@ class TraceRecorder(Recorder):
         super().__init__(path, name, values=values, create_copy=create_copy)
         self._recording = Recording(self._name, Sample(max_records), Sample(max_records))
         self._has_run = False
+        self._gates: list[Gate] = []
         self._group_calls: dict[int, GroupCall] = {}  # sequence -> the call of a record that has or gets a slot
 
     def __enter__(self) -> Self:
@@ -92,7 +94,10 @@ class TraceRecorder(Recorder):
 
     def trace(self) -> Trace:
         """The trace so far, as an object in Chrome's Trace Event Format."""
-        return trace_of(self._recording)
+        trace = trace_of(self._recording)
+        if found := "; ".join(filter(None, (gate.finding for gate in self._gates))):
+            trace["otherData"]["finding"] = found
+        return trace
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the trace so far to a file, as JSON. Creates its directory, and replaces the file as a whole.
@@ -111,6 +116,7 @@ class TraceRecorder(Recorder):
             raise RuntimeError("a TraceRecorder records one run of one operator: create a new one for each run")
         super().run_started(options)
         self._has_run = True
+        self._gates = [gate for gate in options.gates if isinstance(gate, Gate)]
         self._recording.zero = self._recording.last = self.zero
 
     def accepted(self, sequence: int, element: Any) -> None:
