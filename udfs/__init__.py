@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from ._plan.memo import Memo
     from ._plan.metrics import explain, summary
     from ._pyspark_worker import HangUpError
-    from ._rehearsal.forecast import JobForecast
     from ._rehearsal.job import rehearse
     from ._sent.carry_over import CarriedTooLongError, CarryOver
     from ._spark_thread.misfits import ResultTypeError
@@ -61,7 +60,6 @@ __all__ = [
     "ExponentialBackoff",
     "FixedDelay",
     "HangUpError",
-    "JobForecast",
     "Memo",
     "MemoError",
     "Observer",
@@ -91,7 +89,6 @@ _NAMES = {
     "._plan.memo": ("Memo",),
     "._plan.metrics": ("explain", "summary"),
     "._pyspark_worker": ("HangUpError",),
-    "._rehearsal.forecast": ("JobForecast",),
     "._rehearsal.job": ("rehearse",),
     "._sent.carry_over": ("CarriedTooLongError", "CarryOver"),
     "._spark_thread.misfits": ("ResultTypeError",),

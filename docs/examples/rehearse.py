@@ -36,8 +36,7 @@ async def main():
     async with ordered_wait(prompts, ask, **forecast.best) as results:
         async for _ in results:
             pass
-    print()
-    print(forecast.compare(results.statistics(), trio.current_time() - began))
+    print(f"\nThe run took {trio.current_time() - began:.0f} s.")
     return forecast
 
 

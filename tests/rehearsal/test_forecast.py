@@ -290,7 +290,6 @@ def test_equal_calls_give_an_exact_forecast() -> None:
     assert (row.low, row.high) == (pytest.approx(100.0), pytest.approx(100.0))
     assert (row.p50, row.p99) == (pytest.approx(0.1), pytest.approx(0.1))
     assert row.calls == 10_000
-    assert row.latency == pytest.approx(0.1)
 
 
 def test_each_number_has_an_interval_around_it(sample: Sample) -> None:
@@ -554,52 +553,6 @@ def test_a_notebook_shows_the_plot_and_the_table(busy: Forecast) -> None:
     assert [each.text for each in html.findall("pre")] == [str(busy)]
 
 
-# Comparison with the run
-
-
-def test_a_run_like_its_forecast_differs_in_nothing(sample: Sample) -> None:
-    forecast = rehearse(sample, 100_000, capacity=20)
-    (row,) = forecast.rows
-    seconds, statistics = operated(GAMMA, 5_000, 1, capacity=20, timeout=60.0)
-    said = forecast.compare(statistics, seconds, capacity=20)
-    assert "inside the interval" in said
-    assert said.startswith("Forecast for 5,000 records: ")
-    assert "What differs" not in said or abs(statistics.latency_seconds / 5_000 / row.latency - 1) > 0.05
-
-
-def test_a_slower_service_is_named(sample: Sample) -> None:
-    forecast = rehearse(sample, 5_000, capacity=20)
-    slower = Planted("slower", lambda random: (2 * GAMMA.draw(random)[0], None))
-    seconds, statistics = operated(slower, 5_000, 1, capacity=20, timeout=60.0)
-    said = forecast.compare(statistics, seconds)
-    assert "outside the interval" in said
-    assert "calls took 16" in said
-    assert "the source, the consumer" not in said
-
-
-@pytest.mark.variation
-def test_a_slow_source_is_named(sample: Sample) -> None:
-    forecast = rehearse(sample, 5_000, capacity=20)
-    seconds, statistics = operated(GAMMA, 5_000, 1, capacity=5, timeout=60.0)
-    assert "the source, the consumer or the CPU was slower" in forecast.compare(statistics, seconds)
-
-
-def test_more_failures_are_named(sample: Sample) -> None:
-    service = Planted("failing", lambda random: (0.08, ValueError() if random.random() < 0.25 else None))
-    seconds, statistics = operated(service, 2_000, 1, capacity=20, timeout=60.0)
-    forecast = rehearse(sample, 2_000, capacity=20)
-    assert f"failed: {statistics.failed:,}, in the forecast 0" in forecast.compare(statistics, seconds)
-
-
-def test_a_comparison_needs_a_run(sample: Sample) -> None:
-    forecast = rehearse(sample, 100, capacity=20)
-    _, statistics = operated(GAMMA, 0, 1, capacity=20, timeout=60.0)
-    with pytest.raises(ValueError, match="without an ended record"):
-        forecast.compare(statistics, 1.0)
-    with pytest.raises(ValueError, match=r"capacity must be one of the forecast \(20\), got 30"):
-        forecast.compare(statistics, 1.0, capacity=30)
-
-
 # Invalid input
 
 
@@ -674,9 +627,3 @@ def test_unseen_calls_take_the_time_given_even_if_the_others_are_slower() -> Non
     forecast = rehearse(sampled(EVENLY, 1), 1_000, capacity=10, slower=2.0, unseen=(1.0, 5.0))
     assert forecast.rows[0].seconds == pytest.approx(500.0)
     assert "What if: all calls take 2 times as long and 1 of the calls take 5 s." in forecast.assumptions
-
-
-def test_a_forecast_without_a_duration_can_be_compared() -> None:
-    taken = Sample((RecordedCall(0.0, 0.0, "answered", 0.0, 1),), 1, (), 5.0)
-    _, statistics = operated(EVENLY, 100, 1, capacity=10, timeout=60.0)
-    assert "The run took 1 s (more), outside the interval." in rehearse(taken, 100, capacity=1).compare(statistics, 1.0)

@@ -19,9 +19,10 @@ from tests.rehearsal.planted import sampled
 from tests.support import thorough_except
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import Auto, Budget, Outcome, RateLimit
+from trio_asyncio_io.rehearsal import Forecast
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal import job
-from udfs._rehearsal.forecast import Job, JobForecast
+from udfs._rehearsal.forecast import Job
 from udfs._rehearsal.sample import JobRows, _OfRows
 from udfs._sent.row import Row
 from udfs._spark_thread.reading import rows_of
@@ -32,7 +33,7 @@ EVEN, SKEWED = (600,) * 8, (2400,) + (400,) * 7
 
 def forecast_of(
     service: Planted, sizes: Sequence[int], tasks: int, capacity: int, mode: Any = "ordered", **options: Any
-) -> JobForecast:
+) -> Forecast:
     return Job(options, mode, 60.0, tasks).forecast(sample_of(service, 3), sizes, sum(sizes), [capacity])
 
 
@@ -157,8 +158,6 @@ def test_a_group_is_one_call_that_weighs_what_its_rows_weigh() -> None:
     forecast = job.forecast(taken, [1005, 1005], 2010, [5, 50])
     assert forecast.elements == 202
     assert [row.seconds for row in forecast.rows] == pytest.approx([101 * 20 / 300] * 2, rel=0.05)
-    sums = {"rows": 2010, "retried": 0, "failed": 0, "timed_out": 0, "cached": 0, "seconds": 201.0}
-    assert "Forecast for 201 groups: 6." in forecast.compare(sums, 7.0, capacity=5)
 
 
 def test_a_budget_admits_a_group_whose_weights_are_exactly_the_amount() -> None:
@@ -187,15 +186,6 @@ def test_a_rate_with_a_weight_has_the_mean_weight_of_the_sample() -> None:
     assert rate.pace(2) == 50.0
     (row,) = replace(job, paces=[rate.pace(2)]).forecast(sample_of(BY_NAME["gamma"], 3), [100] * 8, 800, [30]).rows
     assert row.seconds == pytest.approx(800 / 50.0, rel=0.02)
-
-
-def test_a_job_is_compared_with_its_metrics() -> None:
-    forecast = forecast_of(BY_NAME["gamma"], EVEN, 4, 30)
-    sums = {"rows": 5000, "calls": 4810, "retried": 10, "failed": 0, "timed_out": 0, "cached": 200, "seconds": 768.0}
-    text = forecast.compare(sums, 8.0)
-    assert "Forecast for 4,800 records: 3." in text
-    assert "The run took 8 s" in text
-    assert "calls took 160 ms on average, in the forecast 8" in text
 
 
 async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> None:

@@ -10,7 +10,6 @@ from random import Random
 from statistics import fmean, median, stdev
 from typing import Any, Literal, TypeAlias, get_args
 
-from .._account.statistics import Statistics
 from .._core.automatic import Auto
 from .._core.gate import Gate, PerKey
 from .._core.options import Options
@@ -20,7 +19,7 @@ from .._values.describe import describe, duration
 from ._drawing import drawing_of, text_of
 from ._row import ForecastRow
 from ._sample import Sample
-from ._sentences import assumptions, comparison
+from ._sentences import assumptions
 from ._service import Service, fit, resampled
 from ._simulation import Run, gates_of, simulate
 
@@ -101,24 +100,6 @@ class Forecast:
     def plot(self) -> str:
         """Time and calls (or weight) over the capacity, as an SVG document."""
         return drawing_of(self.rows, self.elements)
-
-    def compare(self, statistics: Statistics, seconds: float, *, capacity: int | None = None) -> str:
-        """What was forecast, what it became, and why they differ, in sentences.
-
-        Args:
-            statistics: The statistics of the run at its end.
-            seconds: The length of the run.
-            capacity: The run's. None: that of `best`.
-
-        Raises:
-            ValueError: The forecast has no such capacity, or the run has ended no record.
-        """
-        check_seconds("seconds", seconds, positive=True, finite=True)
-        found = [row for row in self.rows if row.capacity == capacity] if capacity is not None else [self.best_row]
-        if not found:
-            known = ", ".join(str(row.capacity) for row in self.rows)
-            raise ValueError(f"capacity must be one of the forecast ({known}), got {describe(capacity)}")
-        return "\n".join(comparison(found[0], self.elements, statistics, seconds))
 
     def __str__(self) -> str:
         best = self.best_row if self.is_known and any(row.is_tested for row in self.rows) else None
@@ -338,6 +319,5 @@ def _numbers(service: Service, few: int, options: Options, position: int, elemen
         "p50": run.delay(0.5),
         "p99": run.delay(0.99),
         "weight": factor * run.weight,
-        "latency": run.latency / run.elements,
         **{name: float(round(value)) for name, value in counts.items()},
     }

@@ -24,7 +24,6 @@ class ForecastRow:
         failed: Records whose last call fails.
         weight: The sum of the weights of all calls, such as tokens or money, counted as by a `Budget`; 0 for a sample
             without weights.
-        latency: The mean duration of a record's calls and backoffs, in seconds.
         is_tested: Whether the sample has reached a load as high as the capacity. Otherwise the row is a guess.
         simulated: The number of simulated records, from which the counts of the whole run are extrapolated.
         intervals: The 90 % interval of each number, by the name of its attribute.
@@ -42,7 +41,6 @@ class ForecastRow:
     timed_out: float
     failed: float
     weight: float
-    latency: float
     is_tested: bool
     simulated: int
     intervals: Mapping[str, tuple[float, float]] = field(repr=False, hash=False)

@@ -1,4 +1,4 @@
-"""The sentences of a forecast: its assumptions, and how a run differs from it."""
+"""The assumptions of a forecast, in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from math import exp, inf
 
-from .._account.statistics import Statistics
 from .._core.options import Options
 from .._values.describe import amount, duration, plural
 from ..gates import Budget, RateLimit
@@ -14,7 +13,7 @@ from ._row import ForecastRow
 from ._sample import Sample
 from ._service import Service
 
-__all__ = ["assumptions", "comparison"]
+__all__ = ["assumptions"]
 
 Z90 = 1.64  # standard deviations of an interval of 90 %
 RULE_OF_THREE = 3  # with a share of 3 / n, a kind of call is missing in 5 % of samples of n
@@ -23,8 +22,6 @@ SAFE = 0.99  # of the rate, for a gate
 FEW_SLOW = 10
 FASTER = 2.0  # the calls per second of a run, over those of the sample, above which the sample has not shown much
 BUSY_PROCESS = 2_000  # calls per second, above which the time of the operator itself is not negligible
-# Relative differences that are named: of times, of counts, and of counts as a share of all records
-TIMES, COUNTS, RECORDS = 0.05, 0.1, 0.01
 
 
 def assumptions(
@@ -125,51 +122,3 @@ def _on_budgets(options: Options, row: ForecastRow, elements: int) -> list[str]:
         else:
             said.append(f"The run needs {amount(needed)} of the {amount(budget.left)} left in the budget.")
     return said
-
-
-def comparison(row: ForecastRow, elements: int, statistics: Statistics, seconds: float) -> list[str]:
-    """The forecast, the run, and their differences.
-
-    Raises:
-        ValueError: The run has ended no record.
-    """
-    size = statistics.group_size or 1.0  # an element of the forecast is a group
-    ended = round((statistics.completed + statistics.failed + statistics.timed_out) / size)
-    if not ended:
-        raise ValueError("statistics must be those of a run, got some without an ended record")
-    scale = ended / elements
-    forecast, low, high = (scale * each for each in (row.seconds, row.low, row.high))
-    inside = "inside" if low <= seconds <= high else "outside"
-    interval = f"with 90 % from {duration(low)} to {duration(high)}"
-    said = [
-        f"Forecast for {plural(ended, 'record' if size == 1 else 'group')}: {duration(forecast)}, {interval}.",
-        f"The run took {duration(seconds)} ({_change(seconds, forecast)}), {inside} the interval.",
-    ]
-    latency = statistics.latency_seconds / size / ended
-    reasons = []
-    if _differs(latency, row.latency):
-        reasons.append(
-            f"calls took {duration(latency)} on average, in the forecast {duration(row.latency)} "
-            f"({_change(latency, row.latency)})"
-        )
-    in_flight, planned = latency * ended / seconds, row.latency * elements / row.seconds if row.seconds else 0.0
-    if _differs(in_flight, planned):
-        reasons.append(
-            f"{amount(in_flight)} records ran or backed off on average, in the forecast {amount(planned)}"
-            + (": the source, the consumer or the CPU was slower; see explain()" if in_flight < planned else "")
-        )
-    for name in ("retried", "failed", "timed_out"):
-        count, expected = round(getattr(statistics, name) / size), scale * getattr(row, name)
-        if abs(count - expected) > max(RECORDS * ended, COUNTS * expected):
-            reasons.append(f"{name.replace('_', ' ')}: {count:,}, in the forecast {expected:,.0f}")
-    if reasons:
-        said.append(f"What differs: {'; '.join(reasons)}.")
-    return said
-
-
-def _differs(actual: float, expected: float) -> bool:
-    return abs(actual - expected) > TIMES * expected
-
-
-def _change(actual: float, expected: float) -> str:
-    return f"{actual / expected - 1:+.0%}" if expected else "more"

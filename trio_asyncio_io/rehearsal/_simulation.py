@@ -50,7 +50,6 @@ class Run:
         seconds: The time from the first start to the last output.
         calls, refused, retried, timed_out, failed: Counts, as in `ForecastRow`.
         weight: The sum of the weights of the calls.
-        latency: The sum of the durations of invocations, as in `Statistics.latency_seconds`.
         delays: Seconds from a record's first call to its output, sorted.
         pace: Elements per second in the steady part of the run.
     """
@@ -63,7 +62,6 @@ class Run:
     timed_out: int = 0
     failed: int = 0
     weight: float = 0.0
-    latency: float = 0.0
     delays: list[float] = field(default_factory=list)
     pace: float = inf
 
@@ -153,7 +151,6 @@ class _Simulation:
         run.seconds = self._ended[-1]
         run.delays.sort()
         run.retried = self._ledger.counters.retried
-        run.latency = self._ledger.counters.latency_seconds
         first, last = len(self._ended) // 2, 9 * len(self._ended) // 10
         if self._ended[last] > self._ended[first]:
             run.pace = (last - first) / (self._ended[last] - self._ended[first])

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkAssertionError
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from trio_asyncio_io import Statistics, Totals, Verdict
+from trio_asyncio_io import Totals, Verdict
 from trio_asyncio_io.gates import PerKey
 from trio_asyncio_io.integration import TaskTimes, duration, gates_and_hedges
 
@@ -22,7 +22,7 @@ from .._limits.cluster_limits import SOURCE_AWAY
 from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
 from .._sent.settings import Settings
 
-__all__ = ["SUMS", "called_rows", "check_metrics", "explain", "observed", "observed_sums", "summary", "verdict_of"]
+__all__ = ["SUMS", "check_metrics", "explain", "observed", "observed_sums", "summary", "verdict_of"]
 
 logger = logging.getLogger("udfs")
 
@@ -179,26 +179,6 @@ def verdict_of(totals: Totals, times: TaskTimes) -> Verdict:
     advice = CHECK_SOURCE if is_away else ADVICE.get(verdict.limit, verdict.advice)
     verdict = times.applied_to(replace(verdict, advice=advice))
     return replace(verdict, sentences=(*verdict.sentences, SCOPE))
-
-
-def called_rows(metrics: Any, group: int) -> Statistics:
-    """The rows of a query that were not answered from a cache, as the statistics of one operator.
-
-    Args:
-        metrics: As for `summary`.
-        group: How many rows are one call.
-    """
-    sums = _sums_of(metrics)
-    failed, timed_out = sums["failed"], sums["timed_out"]
-    return Statistics(
-        completed=sums["rows"] - sums["cached"] - failed,
-        retried=sums["retried"],
-        failed=failed - timed_out,
-        timed_out=timed_out,
-        latency_seconds=sums["seconds"],
-        groups=1,
-        grouped=group,
-    )
 
 
 def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:

@@ -8,41 +8,18 @@ from heapq import heapreplace
 from math import inf
 from typing import Any, Literal
 
-from trio_asyncio_io import Options, Statistics
+from trio_asyncio_io import Options
 from trio_asyncio_io.gates import Budget, Gate, Outcome, RateLimit
 from trio_asyncio_io.integration import sum_as_written
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, Sample
 from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 
 from .._limits.cluster_limits import ClusterRate, as_cluster_rates
-from .._plan.metrics import called_rows
 from .._sent.row import Row
 
-__all__ = ["Job", "JobForecast"]
+__all__ = ["Job"]
 
 CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
-
-
-class JobForecast(Forecast):
-    """The forecast of a job. Its capacities count per task, and its elements are the rows, or groups, to call."""
-
-    __slots__ = ()
-
-    def compare(self, statistics: Any, seconds: float, *, capacity: int | None = None) -> str:
-        """What was forecast, what it became, and why they differ, in sentences.
-
-        Args:
-            statistics: The `Observation` that was passed as `metrics=`, after an action; or the observed `Row`; or the
-                `Statistics` of all tasks.
-            seconds: How long the action took.
-            capacity: The job's. None: that of `best`.
-
-        Raises:
-            ValueError: The forecast has no such capacity, or the job made no call.
-        """
-        if not isinstance(statistics, Statistics):
-            statistics = called_rows(statistics, self.options.get("group") or 1)
-        return super().compare(statistics, seconds, capacity=capacity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +91,7 @@ class Job:
             f"gate must be a RateLimit or a Budget, got {gate!r}: rehearse one task with trio_asyncio_io.rehearsal"
         )
 
-    def forecast(self, taken: Sample, called: Sequence[int], rows: int, capacities: Sequence[int]) -> JobForecast:
+    def forecast(self, taken: Sample, called: Sequence[int], rows: int, capacities: Sequence[int]) -> Forecast:
         """The forecast of partitions with these numbers of rows to call.
 
         All tasks as one operator give the time that the service and the gates need. A job is not shorter than the
@@ -140,7 +117,7 @@ class Job:
             f"{rows:,} rows need a call. Spark's own time is not included."
         )
         options = {"timeout": self.timeout, **self.options}
-        return JobForecast(merged, sum(sizes), (said, *together[0].assumptions), options, together[0].is_known)
+        return Forecast(merged, sum(sizes), (said, *together[0].assumptions), options, together[0].is_known)
 
     def _simulated(self, taken: Sample, rows: int, capacity: int, tasks: int, mode: Any) -> Forecast:
         """The forecast of `tasks` tasks as one operator."""

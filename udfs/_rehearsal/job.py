@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from trio_asyncio_io.integration import check_int, describe
+from trio_asyncio_io.rehearsal import Forecast
 
 from .._dataframe import ordered_wait, unordered_wait
 from .._plan.arguments import check_dataframe
 from .._plan.session import task_slots
-from .forecast import Job, JobForecast
+from .forecast import Job
 from .sample import JobRows
 
 __all__ = ["rehearse"]
@@ -37,7 +38,7 @@ def rehearse(
     weight_name: str | None = None,
     max_calls: int | None = None,
     **options: Any,
-) -> JobForecast:
+) -> Forecast:
     """Forecast a job of `ordered_wait` or `unordered_wait`: its time, its calls, and what they cost.
 
     Spark counts the rows of each partition and draws some of them. The driver calls the function for these, at two
@@ -73,7 +74,8 @@ def rehearse(
             `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full.
 
     Returns:
-        A `JobForecast`. Its `best` has arguments for the operator.
+        A `Forecast`. Its capacities count per task, and its elements are the rows, or groups, to call. Its `best` has
+            arguments for the operator.
 
     Raises:
         TypeError, ValueError: An argument is invalid, as for `ordered_wait`, or no row needs a call.
