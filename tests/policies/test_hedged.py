@@ -24,10 +24,10 @@ NothingLeft = Callable[[], AbstractContextManager[None]]
 SLOW_THEN_FAST = [Step(5.0, "first"), Step(1.0, "second")]
 
 
-def scripted(*steps: Step, after: float | str = 2.0, budget: float = 1.0, extra: int = 1) -> tuple[Any, Recorder]:
+def scripted(*steps: Step, after: float | str = 2.0, budget: float = 1.0) -> tuple[Any, Recorder]:
     """A hedged function with these steps, and its recorder."""
     recorder = Recorder(Scripted({"a": list(steps)}))
-    return hedged(recorder, after=after, budget=budget, extra=extra), recorder
+    return hedged(recorder, after=after, budget=budget), recorder
 
 
 def starts(recorder: Recorder) -> list[float]:
@@ -88,12 +88,6 @@ async def test_if_all_calls_fail_the_exception_of_the_first_is_raised(autojump_c
     with pytest.raises(OSError, match="first"):
         await function("a")
     assert trio.current_time() == 5.0
-
-
-async def test_more_calls_start_one_after_the_other(autojump_clock: MockClock) -> None:
-    function, recorder = scripted(*[Step(9.0)] * 3, Step(1.0, "fourth"), after=2.0, budget=3.0, extra=3)
-    assert await function("a") == "fourth"
-    assert (starts(recorder), trio.current_time()) == ([0.0, 2.0, 4.0, 6.0], 7.0)
 
 
 async def test_each_extra_call_takes_one_from_the_budget(autojump_clock: MockClock) -> None:
@@ -320,19 +314,14 @@ def hedges_of(numbers: Statistics | Totals) -> tuple[int, int]:
 
 
 async def test_the_operator_counts_extra_calls_and_those_that_won(autojump_clock: MockClock) -> None:
-    """Of four elements, one is fast, one has two extra calls, one loses, and one times out."""
-    steps = {
-        "a": [Step(1.0)],
-        "b": [Step(9.0), Step(9.0), Step(1.0)],
-        "c": [Step(5.0), Step(9.0), Step(9.0)],
-        "d": [Step(inf), Step(inf), Step(inf)],
-    }
-    function = hedged(Scripted(steps), after=2.0, budget=2.0, extra=2)
+    """Of four elements, one is fast, one has an extra call that wins, one has one that loses, and one times out."""
+    steps = {"a": [Step(1.0)], "b": [Step(9.0), Step(1.0)], "c": [Step(5.0), Step(9.0)], "d": [Step(inf), Step(inf)]}
+    function = hedged(Scripted(steps), after=2.0, budget=2.0)
     async with AsyncWaitOperator(function, source="abcd", timeout=20.0, on_error="skip") as operator:
         assert [result async for result in operator.output] == ["a", "b", "c"]
-    assert hedges_of(operator.statistics()) == hedges_of(operator.totals()) == (6, 1)
-    assert (function.extra_calls, function.won) == (6, 1)
-    assert summary(operator.statistics(), 20.0).endswith(", 1 timed out, hedged 150.0% (won 17%)")
+    assert hedges_of(operator.statistics()) == hedges_of(operator.totals()) == (3, 1)
+    assert (function.extra_calls, function.won) == (3, 1)
+    assert summary(operator.statistics(), 20.0).endswith(", 1 timed out, hedged 75.0% (won 33%)")
 
 
 async def test_a_shared_call_counts_for_the_operator_whose_element_started_it(autojump_clock: MockClock) -> None:
@@ -549,7 +538,6 @@ def test_a_throttle_of_an_earlier_run_is_forgotten() -> None:
         ({"after": "p99.9"}, "after"),
         ({"budget": 0.0}, "budget"),
         ({"budget": inf}, "budget"),
-        ({"extra": 0}, "extra"),
     ],
 )
 def test_an_option_out_of_its_range_is_refused(options: dict[str, Any], message: str) -> None:

@@ -23,7 +23,7 @@ from trio.lowlevel import enable_ki_protection
 from .._core.reading import outcome_of
 from .._operator.calls import Worker, operator_of_call, worker_of_call
 from .._operator.errors import NotAsyncError, is_cancelled, split
-from .._values.checks import check_int, check_number
+from .._values.checks import check_number
 from .._values.describe import describe
 from ._policy import Policy, RunChange, Wrapped, by_position
 
@@ -45,8 +45,8 @@ ROUNDING: Final = 1e-9  # ten deposits of 0.1 are a little less than 1, and equa
 class hedged(Policy[P, R]):  # noqa: N801 - used like a function
     """A function that is called a second time if the first call is slow. The first result counts.
 
-    The function must be idempotent: for one element, several calls may run simultaneously. (Dean and Barroso, "The
-    Tail at Scale", 2013.)
+    The function must be idempotent: for one element, two calls may run simultaneously. (Dean and Barroso, "The Tail at
+    Scale", 2013.)
 
     The second call starts `after` the first one, or immediately if the first one raises. It is not made
 
@@ -55,8 +55,8 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
     * if a gate of the operator does not admit it immediately, or holds back another call;
     * within 10 s after a call was throttled, as `gates` define it.
 
-    When one call has returned, the others are cancelled. The result counts once they have unwound. If all calls raise,
-    the exception of the first one counts. All calls for an element share its slot, so up to `1 + extra` times the
+    When one call has returned, the other one is cancelled. The result counts once that has unwound. If both calls
+    raise, the exception of the first one counts. Both calls for an element share its slot, so up to twice the
     operator's `capacity` may run at once.
 
     A call that several elements share, as in `single_flight(hedged(f))`, has neither their deadlines nor their gates.
@@ -65,22 +65,21 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
 
     Args:
         function: An async callable or an `AsyncFunction`.
-        after: Seconds from the start of one call to that of the next, above 0. Or "p1" to "p99": that percentile of the
-            last 1,000 times from a first call to its element's result, at least 10 ms; with fewer than 50 results,
-            there is no second call. The default is "p95".
+        after: Seconds from the start of the first call to that of the second, above 0. Or "p1" to "p99": that
+            percentile of the last 1,000 times from a first call to its element's result, at least 10 ms; with fewer
+            than 50 results, there is no second call. The default is "p95".
         budget: Second calls per first call, above 0 and finite. Each first call adds `budget` to an account and each
             second call takes 1 from it. The account is empty at first and holds at most 10.
-        extra: Upper limit of additional calls per element, at least 1.
 
     Attributes:
         calls: Calls made.
-        extra_calls: Those of them that were second calls, or later ones.
+        extra_calls: Those of them that were second calls.
         won: Results that came from these.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.
 
-    Cancellation: all calls for the element are cancelled and unwind. If one returns or raises nevertheless, that
+    Cancellation: both calls for the element are cancelled and unwind. If one returns or raises nevertheless, that
     counts. What one has raised before does not count: at its deadline, the element times out.
 
     Example:
@@ -88,18 +87,10 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
             ...
     """
 
-    def __init__(
-        self,
-        function: Wrapped[P, R],
-        *,
-        after: float | str = "p95",
-        budget: float = 0.1,
-        extra: int = 1,
-    ) -> None:
-        super().__init__(function, after=after, budget=budget, extra=extra)
+    def __init__(self, function: Wrapped[P, R], *, after: float | str = "p95", budget: float = 0.1) -> None:
+        super().__init__(function, after=after, budget=budget)
         self._seconds, self._percent = _checked_after(after)
         self._budget = check_number("budget", budget, "above 0 and finite", lambda number: 0 < number < inf)
-        self._extra = check_int("extra", extra, at_least=1)
         self.calls = 0
         self.extra_calls = 0
         self.won = 0
@@ -124,9 +115,7 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
             result: R = await call()
         else:
             worker = worker_of_call()
-            admit = partial(self._admit_extra, started, worker)
-            after = max(seconds + ROUNDING, MIN_SECONDS) if self._percent else seconds
-            race = Race(call, after, self._extra, admit, started=started, alarms=self._alarms)
+            race = Race(call, started + seconds, partial(self._admit_extra, started, worker), self._alarms)
             try:
                 result = await race.run()
             except BaseException:
@@ -134,7 +123,7 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
                 if error is not None and worker is not None:
                     worker.lose(error)
                 raise
-            if race.is_won_by_extra:
+            if race.is_won_by_second:
                 self.won += 1
                 if (operator := operator_of_call()) is not None:
                     operator.ledger.win_hedge()
@@ -160,7 +149,7 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
         return result
 
     def _admit_extra(self, started: float, worker: Worker | None) -> AbstractContextManager[object] | None:
-        """Count an additional call, and return its context. None: it may not be made."""
+        """Count a second call, and return its context. None: it may not be made."""
         now = trio.current_time()
         deadline = min(inf if worker is None else worker.deadline(), trio.current_effective_deadline())
         is_late = now > started + SHARE_OF_DEADLINE * (deadline - started)
@@ -237,30 +226,26 @@ class Alarms:
 
 @dataclass(eq=False)
 class Race:
-    """A first call, and extra ones while it has no result.
+    """A first call, and a second one while that has no result.
 
     Args:
         call: Makes a call.
-        after: Seconds from the start of one call to that of the next. After an exception, it starts immediately.
-        extra: Upper limit of the additional calls that are left.
-        admit: Returns the context of an additional call. None: there are no additional calls.
-        started: When the first call starts: now.
-        alarms: Start the additional calls.
+        at: When the second call starts. If the first one raises before that, it starts immediately.
+        admit: Returns the context of the second call. None: there is no second call.
+        alarms: Start the second call.
 
     Attributes:
-        is_won_by_extra: Whether an additional call gave the result.
+        is_won_by_second: Whether the second call gave the result.
     """
 
     call: Callable[[], Awaitable[Any]]
-    after: float
-    extra: int
+    at: float
     admit: Callable[[], AbstractContextManager[object] | None]
-    started: float
     alarms: Alarms
-    is_won_by_extra: bool = field(default=False, init=False)
+    is_won_by_second: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._alarm: Alarm | None = self.alarms.set(self.started + self.after, self._start_extra)
+        self._alarm: Alarm | None = self.alarms.set(self.at, self._start_second)
         self._result: tuple[Any] | None = None
         self._error: Exception | None = None
         self._has_first_failed = False
@@ -269,14 +254,14 @@ class Race:
         self._nursery: trio.Nursery
 
     async def run(self) -> Any:
-        """The first result, when the other calls have unwound. The first call is made in the present task.
+        """The first result, when the other call has unwound. The first call is made in the present task.
 
         Call it immediately after the creation.
 
         Raises:
-            Exception: All calls raised; that of the first one.
+            Exception: Both calls raised; that of the first one.
 
-        Cancellation: all calls are cancelled and unwind. If one returns or raises nevertheless, that counts. What one
+        Cancellation: both calls are cancelled and unwind. If one returns or raises nevertheless, that counts. What one
         has raised before does not.
         """
         stopped: BaseException | None = None
@@ -285,9 +270,7 @@ class Race:
                 await self._run_first()
         except BaseException as raised:  # noqa: BLE001 - it is raised below, unless there is an outcome
             stopped = _without_group(raised)
-        if stopped is None and self._result is not None:
-            return self._result[0]
-        is_interrupted = split(stopped, is_cancelled)[1] is not None
+        is_interrupted = stopped is not None and split(stopped, is_cancelled)[1] is not None
         if self._result is not None and not is_interrupted:
             return self._result[0]
         error = stopped
@@ -304,9 +287,9 @@ class Race:
         error, self._error = self._error, None  # no cycle of the exception and this object
         return error if self._has_first_failed else None
 
-    def _start_extra(self) -> None:
+    def _start_second(self) -> None:
         self._cancel_alarm()
-        self._context.run(self._nursery.start_soon, self._run_extra)
+        self._context.run(self._nursery.start_soon, self._run_second)
 
     def _cancel_alarm(self) -> None:
         """The nursery may close now."""
@@ -320,19 +303,15 @@ class Race:
         except Exception as error:  # noqa: BLE001 - `run` raises it
             self._error, self._has_first_failed = error, True
             self._fail(error)
-        except BaseException:
+        finally:
             self._cancel_alarm()
-            raise
 
     @enable_ki_protection
-    async def _run_extra(self) -> None:
-        await trio.lowlevel.checkpoint_if_cancelled()  # no extra call while cancelled ones unwind
+    async def _run_second(self) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()  # no second call while a cancelled one unwinds
         context = self.admit()
         if context is None:
             return
-        self.extra -= 1
-        if self.extra:
-            self._alarm = self.alarms.set(trio.current_time() + self.after, self._start_extra)
         try:
             with context:
                 result = await self.call()
@@ -340,27 +319,22 @@ class Race:
             if self._error is None:
                 self._error = error
             self._fail(error)
-        except BaseException:
-            self._cancel_alarm()
-            raise
         else:
-            self.is_won_by_extra |= self._result is None
+            self.is_won_by_second = self._result is None
             self._end(result)
 
     def _end(self, result: Any) -> None:
-        self._cancel_alarm()
         if self._result is None:
             self._result = (result,)
         if self._nursery.child_tasks:
             self._nursery.cancel_scope.cancel()
 
     def _fail(self, error: Exception) -> None:
-        if isinstance(error, NotAsyncError):
-            self._cancel_alarm()
-            self._nursery.cancel_scope.cancel()
         self._has_failed_late |= trio.current_effective_deadline() == -inf
-        if self._alarm is not None:
-            self._start_extra()
+        if isinstance(error, NotAsyncError):
+            self._nursery.cancel_scope.cancel()
+        elif self._alarm is not None:
+            self._start_second()
 
 
 def _without_group(error: BaseException) -> BaseException:
@@ -392,6 +366,8 @@ class RecentLatencies:
         insort(self._sorted, seconds)
 
     def percentile(self, percent: int) -> float | None:
-        """The latency at this percentile. None: there are fewer than 50 latencies."""
+        """The latency at this percentile, at least 10 ms. None: there are fewer than 50 latencies."""
         count = len(self._sorted)
-        return None if count < MIN_SAMPLES else self._sorted[-(-count * percent // 100) - 1]
+        if count < MIN_SAMPLES:
+            return None
+        return max(self._sorted[-(-count * percent // 100) - 1] + ROUNDING, MIN_SECONDS)
