@@ -101,70 +101,6 @@ _FORMAT: Final = FileFormat(
 )
 
 
-class _CheckpointTable:
-    """The last snapshot and position that were committed under each name. Opens its file at the first use.
-
-    Damaged bytes are an error, never another snapshot and never a missing one: SQLite checks the structure of the file
-    when it is opened, and each row has a checksum of its name and content.
-
-    Args:
-        path: The file, on a local disk. Its directory must exist.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._database = Database(path, _FORMAT)
-
-    def load(self, name: str) -> tuple[bytes, bytes] | None:
-        """The last snapshot and position that were committed under this name, or None.
-
-        Raises:
-            CheckpointError: The file cannot be used.
-        """
-        self._open()
-        with self._database.translated_errors():
-            return self._checked_rows().get(name)
-
-    def commit(self, name: str, snapshot: bytes, position: bytes) -> None:
-        """Replace snapshot and position of this name, in one transaction. They are on disk when this returns.
-
-        Raises:
-            CheckpointError: The file cannot be used.
-        """
-        self._open()
-        with self._database.translated_errors(), self._database.transaction() as connection:
-            row = (name, snapshot, position, checksum(name.encode(), snapshot, position))
-            connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
-
-    def close(self) -> None:
-        """Close the file, if it is open."""
-        self._database.close()
-
-    def _open(self) -> None:
-        if not self._database.is_open:
-            self._database.open(self._check_integrity)
-
-    def _check_integrity(self) -> None:
-        (verdict,) = self._database.connection.execute("PRAGMA integrity_check(1)").fetchone()
-        if verdict != "ok":
-            raise self._database.damaged(" ".join(verdict.split()))
-
-    def _checked_rows(self) -> dict[str, tuple[bytes, bytes]]:
-        """Snapshot and position of each name. All rows are intact."""
-        rows = {}
-        query = "SELECT name, snapshot, position, checksum FROM checkpoints"
-        for name, snapshot, position, found in self._database.connection.execute(query):
-            is_intact = (
-                isinstance(name, str)
-                and isinstance(snapshot, bytes)
-                and isinstance(position, bytes)
-                and found == checksum(name.encode(), snapshot, position)
-            )
-            if not is_intact:
-                raise self._database.damaged(f"the checksum of {name!r} is wrong")
-            rows[name] = snapshot, position
-        return rows
-
-
 class SQLiteStore(trio.abc.AsyncResource):
     """Durable checkpoints in a file: a `CheckpointStore` that needs no server.
 
@@ -199,8 +135,7 @@ class SQLiteStore(trio.abc.AsyncResource):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(check_path("path", path)).absolute()
-        self._table = _CheckpointTable(self._path)
+        self._database = Database(Path(check_path("path", path)).absolute(), _FORMAT)
         self._thread = FileThread()
         self._is_closed = False
 
@@ -215,15 +150,15 @@ class SQLiteStore(trio.abc.AsyncResource):
 
         Cancellation: nothing was loaded, and nothing has changed.
         """
-        found = await self._run(self._table.load, check_name("name", name))
+        found = await self._run(self._load, check_name("name", name))
         if found is None:
             return None
         try:
             return Checkpoint(*(decoded(payload) for payload in found))
         except (UnreadableError, TypeError) as error:
             raise CheckpointError(
-                f"{name!r} in the file {self._path} cannot be read: {error}. It remains in the file: install what "
-                "is missing, such as a time zone, and load it again"
+                f"{name!r} in the file {self._database.path} cannot be read: {error}. It remains in the file: install "
+                "what is missing, such as a time zone, and load it again"
             ) from error
 
     async def commit(self, name: str, checkpoint: Checkpoint) -> None:
@@ -250,13 +185,13 @@ class SQLiteStore(trio.abc.AsyncResource):
             position = encoded(checkpoint.position, "position")
         except NotStorableError as error:
             raise CheckpointError(f"{error}. Nothing was committed") from error.__cause__
-        await self._run(self._table.commit, name, snapshot, position)
+        await self._run(self._commit, name, snapshot, position)
 
     async def aclose(self) -> None:
         """Close the file, after the calls that were made before. Does so even when cancelled."""
         self._is_closed = True
         with trio.CancelScope(shield=True):
-            await self._thread.run(self._table.close)
+            await self._thread.run(self._database.close)
 
     async def _run(self, call: Callable[..., R], *arguments: Any) -> R:
         if self._is_closed:
@@ -264,4 +199,39 @@ class SQLiteStore(trio.abc.AsyncResource):
         return await self._thread.run(call, *arguments)
 
     def __repr__(self) -> str:
-        return f"SQLiteStore({str(self._path)!r})"
+        return f"SQLiteStore({str(self._database.path)!r})"
+
+    # In the thread. SQLite checks the structure of the file when it is opened, and each row has a checksum of its name
+    # and content. So damaged bytes are an error, never another snapshot and never a missing one
+
+    def _load(self, name: str) -> tuple[bytes, bytes] | None:
+        self._database.open(self._check_integrity)
+        with self._database.translated_errors():
+            return self._checked_rows().get(name)
+
+    def _commit(self, name: str, snapshot: bytes, position: bytes) -> None:
+        self._database.open(self._check_integrity)
+        with self._database.translated_errors(), self._database.transaction() as connection:
+            row = (name, snapshot, position, checksum(name.encode(), snapshot, position))
+            connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
+
+    def _check_integrity(self) -> None:
+        (verdict,) = self._database.connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if verdict != "ok":
+            raise self._database.damaged(" ".join(verdict.split()))
+
+    def _checked_rows(self) -> dict[str, tuple[bytes, bytes]]:
+        """Snapshot and position of each name. All rows are intact."""
+        rows = {}
+        query = "SELECT name, snapshot, position, checksum FROM checkpoints"
+        for name, snapshot, position, found in self._database.connection.execute(query):
+            is_intact = (
+                isinstance(name, str)
+                and isinstance(snapshot, bytes)
+                and isinstance(position, bytes)
+                and found == checksum(name.encode(), snapshot, position)
+            )
+            if not is_intact:
+                raise self._database.damaged(f"the checksum of {name!r} is wrong")
+            rows[name] = snapshot, position
+        return rows

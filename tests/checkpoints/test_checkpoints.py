@@ -38,7 +38,6 @@ from trio_asyncio_io.checkpoints import (
     CheckpointError,
     CheckpointStore,
     SQLiteStore,
-    _CheckpointTable,
 )
 
 SNAPSHOT = Snapshot(
@@ -270,9 +269,9 @@ async def test_a_part_that_cannot_be_stored_is_named_and_the_old_checkpoint_rema
 )
 def test_content_that_cannot_be_read_is_an_error_and_remains(position: bytes, why: str, path: Path) -> None:
     """A pickle runs no code, even if its checksum is right."""
-    table = _CheckpointTable(path)
-    table.commit("job", encoded(SNAPSHOT, "snapshot"), position)
-    table.close()
+    store = SQLiteStore(path)
+    store._commit("job", encoded(SNAPSHOT, "snapshot"), position)
+    store._database.close()
     before = path.read_bytes()
     with pytest.raises(CheckpointError, match=f"^'job' in the file {path} cannot be read: {why}"):
         load(path)
@@ -280,24 +279,24 @@ def test_content_that_cannot_be_read_is_an_error_and_remains(position: bytes, wh
 
 
 def test_content_that_is_no_snapshot_is_refused(path: Path) -> None:
-    table = _CheckpointTable(path)
-    table.commit("job", b"[1,2]", b"0")
-    table.close()
+    store = SQLiteStore(path)
+    store._commit("job", b"[1,2]", b"0")
+    store._database.close()
     with pytest.raises(CheckpointError, match=r"cannot be read: a durable checkpoint takes a Snapshot, got \[1, 2\]"):
         load(path)
 
 
-# Damage. Opened as a table, without a Trio run, which is twenty times as fast
+# Damage. Read without a Trio run, which is twenty times as fast
 
 
 def outcome_of_load(path: Path) -> str:
-    table = _CheckpointTable(path)
+    store = SQLiteStore(path)
     try:
-        found = {name: table.load(name) for name in ("job", "another", "third")}
+        found = {name: store._load(name) for name in ("job", "another", "third")}
     except CheckpointError as error:
         return "error" if str(path) in str(error) else f"error without the path: {error}"
     finally:
-        table.close()
+        store._database.close()
     return "loaded" if found == INTACT else f"loaded {found}"
 
 
@@ -305,11 +304,11 @@ INTACT = {"job": (b"snapshot of the job", b"7"), "another": (b"another snapshot"
 
 
 def intact_file(path: Path) -> bytes:
-    table = _CheckpointTable(path)
+    store = SQLiteStore(path)
     for name, row in INTACT.items():
         if row is not None:
-            table.commit(name, *row)
-    table.close()
+            store._commit(name, *row)
+    store._database.close()
     return path.read_bytes()
 
 
@@ -447,11 +446,11 @@ def test_the_file_does_not_grow_with_the_number_of_commits(path: Path) -> None:
 
 
 def test_the_settings_are_those_that_survive_a_power_cut(path: Path) -> None:
-    table = _CheckpointTable(path)
-    table.commit("job", b"", b"")
-    connection = table._database.connection
+    store = SQLiteStore(path)
+    store._commit("job", b"", b"")
+    connection = store._database.connection
     settings = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
-    table.close()
+    store._database.close()
     assert settings == ["delete", EXTRA]
 
 
@@ -547,7 +546,7 @@ async def test_leaving_a_cancelled_block_closes_the_file(path: Path) -> None:
         async with SQLiteStore(path) as store:
             await store.commit("job", NEW)
             scope.cancel()
-    assert not store._table._database.is_open
+    assert not store._database.is_open
 
 
 async def test_other_tasks_run_while_a_commit_waits(store: SQLiteStore, path: Path) -> None:

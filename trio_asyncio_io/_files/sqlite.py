@@ -84,16 +84,17 @@ class Database:
         assert self._connection is not None
         return self._connection
 
-    def open(self, prepare: Callable[[], None] | None = None) -> None:
-        """Connect to the file, and create its tables if it is new.
+    def open(self, prepare: Callable[[], None]) -> None:
+        """Connect to the file, unless there is a connection, and create its tables if it is new.
 
         Args:
-            prepare: Is called with the connection open, or None. If it raises, the database is closed.
+            prepare: Is called with the connection open. If it raises, the database is closed.
 
         Raises:
             FileFormat.error: The file cannot be used.
         """
-        self.close()  # a Trio run that crashed may have left it open
+        if self._connection is not None:
+            return
         if not self.path.absolute().parent.is_dir():
             raise self._error("cannot be created: create its directory first")
         if self.path.is_dir():
@@ -103,8 +104,7 @@ class Database:
         with self.translated_errors():
             self._connection = self._connect_when_unlocked()
             try:
-                if prepare is not None:
-                    prepare()
+                prepare()
             except BaseException:
                 self.close()
                 raise
