@@ -16,7 +16,7 @@ async def main():
     with TemporaryDirectory() as directory:
         path = Path(directory, "codes.sqlite")
         for codes in ("ab", "abc"):
-            lookup = persistent(fetch, path, ttl=86_400.0)
+            lookup = persistent(fetch, path, name="codes", ttl=86_400.0)
             async with ordered_wait(codes, lookup, timeout=5.0) as results:
                 found = [result async for result in results]
             print(found, "calls:", lookup.misses)

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.support import PATIENCE, outputs, stable_id
+from tests.support import PATIENCE, outputs
 from trio_asyncio_io import AsyncFunction, ordered_wait, unordered_wait
 from trio_asyncio_io.policies import CacheError, cached, persistent, single_flight
 from trio_asyncio_io.policies._persistent.policy import stable_key
@@ -158,12 +159,13 @@ async def test_a_result_that_cannot_be_read_is_fetched_again(path: Path, payload
 # Expiry.
 
 
-async def test_results_expire_on_the_wall_clock(path: Path) -> None:
+async def test_results_expire_on_the_wall_clock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service({"nothing": None})
     function = persistent(service, path, name="n", ttl=100.0, negative_ttl=10.0)
     misses = []
     for now in (1e9, 1e9 + 9.5, 1e9 + 10.0, 1e9 + 99.5, 1e9 + 100.0):
-        function._store._clock = lambda now=now: now
+        clock = SimpleNamespace(time=lambda now=now: now)
+        monkeypatch.setattr("trio_asyncio_io.policies._persistent.store.time", clock)
         async with opened(function):
             await function("something")
             await function("nothing")
@@ -246,7 +248,7 @@ async def test_the_file_is_closed_if_the_function_fails_to_open_or_close(path: P
     function = persistent(Client(fails_in), path, name="n")
     with pytest.raises(OSError, match="no service"):
         await outputs(ordered_wait(["a"], function, timeout=math.inf))
-    assert not function._store.is_open
+    assert not function._store._database.is_open
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -271,7 +273,7 @@ async def test_different_tasks_may_open_and_close_it(path: Path) -> None:
     for step in (function.open, partial(function, "a"), function.close):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(step)
-    assert not function._store.is_open
+    assert not function._store._database.is_open
 
 
 async def test_it_can_be_opened_again(path: Path) -> None:
@@ -330,43 +332,13 @@ async def many(values: list[str]) -> list[str]:
     return values
 
 
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (upper, f"{__name__}.upper"),
-        (cached(single_flight(upper)), f"{__name__}.upper"),
-    ],
-    ids=stable_id,
-)
-def test_its_default_name_is_that_of_the_function(path: Path, function: Any, name: str) -> None:
-    assert persistent(function, path)._options["name"] == name
-
-
-@pytest.mark.parametrize(
-    "function", [lambda value: value, partial(upper), Service(), Service().__call__], ids=stable_id
-)
-def test_a_function_without_a_unique_name_needs_one(path: Path, function: Any) -> None:
-    with pytest.raises(
-        TypeError, match=r"name must be given for .*nothing in the file would distinguish it from others"
-    ):
-        persistent(function, path)
-
-
-async def test_a_closure_needs_a_name(path: Path) -> None:
-    async def fetch(value: str) -> str:
-        return f"{path}{value}"
-
-    with pytest.raises(TypeError, match="name must be given"):
-        persistent(fetch, path)
-
-
 async def test_an_open_policy_pickles_as_its_function_and_options(path: Path) -> None:
     options: dict[str, Any] = {"name": "n", "ttl": 5.0, "negative_ttl": 2.0, "is_negative": str.isupper}
     options |= {"key": str.lower}
     async with opened(persistent(upper, path, **options)) as function:
         copy = pickle.loads(pickle.dumps(function))
     assert copy._options == {"path": str(path), **options}
-    assert not copy._store.is_open
+    assert copy._group_commit is None
 
 
 @pytest.mark.parametrize(
@@ -386,7 +358,7 @@ async def test_an_open_policy_pickles_as_its_function_and_options(path: Path) ->
 )
 def test_an_illegal_argument_is_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        persistent(upper, **{"path": "x", **keywords})
+        persistent(upper, **{"path": "x", "name": "n", **keywords})
 
 
 # Composition.
@@ -421,7 +393,8 @@ async def call(number):
 
 
 async def main():
-    async with unordered_wait(range(count), persistent(call, path), capacity=20, timeout=float("inf")) as results:
+    stored = persistent(call, path, name="n")
+    async with unordered_wait(range(count), stored, capacity=20, timeout=float("inf")) as results:
         async for result in results:
             print("returned", result.split()[0], flush=True)
 

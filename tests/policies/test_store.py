@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ import pytest
 
 from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.policies import CacheError
-from trio_asyncio_io.policies._persistent.store import FORMAT, Insert, Lookup, Store
+from trio_asyncio_io.policies._persistent.store import FORMAT, Insert, Store
 
 FLIPS = pytest.mark.parametrize("flips", thorough_except([75], [75, 1_000]))
 ROUNDS = 80
@@ -26,12 +27,27 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "cache.sqlite"
 
 
-class OpenedStore:
-    """A store that is open in a block, with a clock that the test sets."""
+class Clock:
+    """The wall clock of all stores, which tests set."""
 
-    def __init__(self, path: Path, now: float = 0.0, name: str = "n") -> None:
-        self.now = now
-        self.store = Store(str(path), name, lambda: self.now)
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("trio_asyncio_io.policies._persistent.store.time", clock)
+    return clock
+
+
+class OpenedStore:
+    """A store that is open in a block."""
+
+    def __init__(self, path: Path, name: str = "n") -> None:
+        self.store = Store(str(path), name)
 
     def __enter__(self) -> Self:
         self.store.open()
@@ -41,7 +57,7 @@ class OpenedStore:
         self.store.close()
 
     def look_up(self, *keys: str) -> list[Any]:
-        return self.store.execute([Lookup(key.encode()) for key in keys])
+        return self.store.execute([key.encode() for key in keys])
 
     def insert(self, seconds: float = math.inf, **values: str) -> list[Any]:
         return self.store.execute([Insert(key.encode(), value.encode(), seconds) for key, value in values.items()])
@@ -57,7 +73,7 @@ def test_a_stored_value_is_found_after_reopening(path: Path) -> None:
 
 def test_inserts_and_lookups_are_executed_together(path: Path) -> None:
     with OpenedStore(path) as one:
-        assert one.store.execute([Lookup(b"a"), Insert(b"a", b"1", 9.0), Lookup(b"b")]) == [b"1", None, None]
+        assert one.store.execute([b"a", Insert(b"a", b"1", 9.0), b"b"]) == [b"1", None, None]
         assert one.store.execute([]) == []
 
 
@@ -74,24 +90,23 @@ def test_functions_with_different_names_share_no_values(path: Path) -> None:
         assert two.look_up("a") == [None]
 
 
-def test_a_value_is_found_until_it_expires(path: Path) -> None:
+def test_a_value_is_found_until_it_expires(path: Path, clock: Clock) -> None:
     with OpenedStore(path) as one:
         one.insert(seconds=10.0, a="1")
-        one.now = 9.75
+        clock.now = 9.75
         assert one.look_up("a") == [b"1"]
-        one.now = 10.0
+        clock.now = 10.0
         assert one.look_up("a") == [None]
 
 
-def test_expired_values_are_deleted_when_the_file_is_opened(path: Path) -> None:
+def test_expired_values_are_deleted_when_the_file_is_opened(path: Path, clock: Clock) -> None:
     with OpenedStore(path) as one:
         one.insert(seconds=10.0, a="1")
         one.insert(seconds=20.0, b="2")
         one.insert(c="3")
-    with OpenedStore(path, now=15.0):
-        assert rows(path) == 2
-    with OpenedStore(path, now=1e12):
-        assert rows(path) == 1
+    for clock.now, left in ((15.0, 2), (1e12, 1)):
+        with OpenedStore(path):
+            assert rows(path) == left
 
 
 def rows(path: Path) -> int:
@@ -130,15 +145,15 @@ def test_a_newer_version_is_refused(path: Path) -> None:
     assert f"is of version {FORMAT.version + 1}, and this release reads version {FORMAT.version}" in refusal(path)
 
 
-def test_a_request_to_a_file_that_stays_locked_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_insert_into_a_file_that_stays_locked_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trio_asyncio_io._files.sqlite.BUSY_SECONDS", 0.05)
     with OpenedStore(path) as one:
         one.insert(a="1")
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        found, inserted = one.store.execute([Lookup(b"a"), Insert(b"b", b"2", 1.0)])
-        assert found == b"1"
-        assert "was locked by another process" in str(inserted)
+        assert one.look_up("a") == [b"1"]
+        with pytest.raises(CacheError, match="was locked by another process"):
+            one.insert(b="2")
         other.close()
         assert one.insert(b="2") == [None]
 
@@ -163,9 +178,9 @@ def outcome_of_damage(path: Path) -> str:
     """
     try:
         with OpenedStore(path) as one:
-            found = one.look_up(*FILLED)
+            found = outcomes_of(one, FILLED)
             written = one.insert(**{key: f"new {key}" for key in FILLED}) + one.insert(another="x")
-            again = one.look_up(*FILLED)
+            again = outcomes_of(one, FILLED)
     except CacheError:
         return "refused"
     for key, right, before, after in zip(FILLED, FILLED.values(), found, again, strict=True):
@@ -174,6 +189,17 @@ def outcome_of_damage(path: Path) -> str:
     if any(isinstance(outcome, CacheError) for outcome in [*found, *written, *again]):
         return "refused"
     return "missing" if None in found else "right"
+
+
+def outcomes_of(store: OpenedStore, keys: Iterable[str]) -> list[Any]:
+    """The value of each key, or the error of looking it up."""
+    outcomes = list[Any]()
+    for key in keys:
+        try:
+            outcomes.extend(store.look_up(key))
+        except CacheError as error:
+            outcomes.append(error)
+    return outcomes
 
 
 def delete_files(path: Path) -> None:
@@ -241,7 +267,7 @@ def test_damage_to_an_open_file_is_reported_or_the_value_is_missing(path: Path) 
     with OpenedStore(path) as one:
         intact = path.read_bytes()
         path.write_bytes(intact[:4096] + bytes(len(intact) - 4096))
-        found = one.look_up(*FILLED)
+        found = outcomes_of(one, FILLED)
         assert all(value is None or isinstance(value, CacheError) for value in found)
         assert any("is damaged" in str(value) for value in found)
 
@@ -260,13 +286,17 @@ def test_damage_to_an_open_file_is_reported_or_the_value_is_missing(path: Path) 
         "(value, expires, checksum) = (SELECT value, expires, checksum FROM answers WHERE value = CAST('2' AS BLOB))",
     ],
 )
-def test_a_row_that_is_changed_or_swapped_is_refused_and_the_others_are_found(path: Path, damage: str) -> None:
-    with OpenedStore(path, now=-10.0) as one:
+def test_a_row_that_is_changed_or_swapped_is_refused_and_the_others_are_found(
+    path: Path, damage: str, clock: Clock
+) -> None:
+    clock.now = -10.0
+    with OpenedStore(path) as one:
         one.insert(seconds=1e6, a="1", b="2")
         damaged = one.store._id(b"a").hex()
     execute(path, "PRAGMA ignore_check_constraints = ON", f"UPDATE answers SET {damage} WHERE id = x'{damaged}'")
-    with OpenedStore(path, now=-5.0) as one:
-        error, found = one.look_up("a", "b")
+    clock.now = -5.0
+    with OpenedStore(path) as one:
+        error, found = outcomes_of(one, "ab")
         assert isinstance(error, CacheError)
         assert f"{path} is damaged, or not a cache of this project (the checksum of a result is wrong)" in str(error)
         assert found == b"2"
@@ -277,7 +307,7 @@ def test_a_row_that_is_removed_or_moved_to_another_key_is_missing_or_refused(pat
         one.insert(a="1", b="2")
         id_a, id_c = (one.store._id(key).hex() for key in (b"a", b"c"))
         execute(path, f"UPDATE answers SET id = x'{id_c}' WHERE id = x'{id_a}'")
-        missing, found, refused = one.look_up("a", "b", "c")
+        missing, found, refused = outcomes_of(one, "abc")
         assert (missing, found, type(refused)) == (None, b"2", CacheError)
 
 
@@ -286,17 +316,17 @@ def test_a_row_that_is_removed_or_moved_to_another_key_is_missing_or_refused(pat
 
 READ_AND_WRITE = """
 import sys
-from trio_asyncio_io.policies._persistent.store import Insert, Lookup, Store
+from trio_asyncio_io.policies._persistent.store import Insert, Store
 
 path, seed = sys.argv[1], int(sys.argv[2])
 store = Store(path, "n")
 store.open()
 for round_ in range(150):
     keys = [b"%d" % ((seed + round_ * step) % 50) for step in (1, 3, 7)]
-    for key, value in zip(keys, store.execute([Lookup(key) for key in keys])):
+    for key, value in zip(keys, store.execute(keys)):
         assert value in (None, b"value of " + key), (key, value)
     assert store.execute([Insert(key, b"value of " + key, 1e6) for key in keys]) == [None] * 3
-    assert store.execute([Lookup(key) for key in keys]) == [b"value of " + key for key in keys]
+    assert store.execute(keys) == [b"value of " + key for key in keys]
 store.close()
 """
 

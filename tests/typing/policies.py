@@ -59,7 +59,7 @@ async def results_of_policies() -> None:
     for policy in (cached(price), single_flight(price), cached(hedged(gated(price, RateLimit(5))))):
         async with ordered_wait(["1"], policy, timeout=5.0) as found:
             assert_type(found, Results[float, str])
-    async with ordered_wait(["1"], persistent(single_flight(price), "answers.db"), timeout=5.0) as found:
+    async with ordered_wait(["1"], persistent(single_flight(price), "answers.db", name="n"), timeout=5.0) as found:
         assert_type(found, Results[float, str])
     async with ordered_wait(["a b"], cached(words), timeout=5.0, flatten=True) as items:
         assert_type(items, Results[str, str])
@@ -115,7 +115,7 @@ def values_that_do_not_fit() -> None:
     ordered_wait([1], cached(single_flight(price)), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ordered_wait([1], hedged(price), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ordered_wait([1], gated(price, RateLimit(5)), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
-    ordered_wait([1], persistent(price, "a.db"), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ordered_wait([1], persistent(price, "a.db", name="n"), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ordered_wait([1], in_thread(str.upper), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ordered_wait([1], from_future(submit), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ordered_wait([1], from_callback(look_up), timeout=5.0)  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -199,7 +199,6 @@ def full_text(error: BaseException) -> str:
 @pytest.mark.parametrize(
     "fail",
     [
-        lambda: persistent(AskAs(), "answers.sqlite"),
         lambda: AsyncWaitOperator(ask, mode="ordered", timeout=1.0, gate=Client()),  # type: ignore[arg-type]
         lambda: Memo(f"dbfs:/user:{SECRET}@host/memo"),
         lambda: Memo(f"file://user:{SECRET}@host/memo"),

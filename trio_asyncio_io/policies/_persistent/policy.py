@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Hashable
-from inspect import isfunction
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 import trio
@@ -13,14 +13,13 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ..._files.codec import UnreadableError, decoded, encoded
 from ..._files.sqlite import FileThread
-from ..._operator.function import innermost
 from ..._values.checks import check_name, check_path
 from ..._values.describe import describe
 from .._cached import Lifetime, from_cache, is_none
 from .._policy import Policy, Wrapped, by_position
-from .store import GroupCommit, Insert, Lookup, Store
+from .store import GroupCommit, Insert, Store
 
-__all__ = ["default_name", "persistent", "stable_key"]
+__all__ = ["persistent", "stable_key"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,9 +48,7 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
             worker's host has its own. A `~` at its beginning is the home directory of the process that makes the
             policy. Two files with the suffixes -wal and -shm lie beside it.
         name: Separates functions that share a file, and versions of one function: change it when the old results are no
-            longer right. None: the qualified name of your own function, below all policies, adapters and recorders. A
-            name is required for everything but a `def` in a module: for a closure, a lambda, a `partial`, a bound
-            method, and an object such as an `AsyncFunction`.
+            longer right.
         ttl: Seconds for which a result is valid, above 0, on the wall clock; `math.inf` forever. Expired results are
             deleted when the file is opened.
         key: The arguments -> a key that identifies the call. None: the arguments themselves. A key is None, a bool,
@@ -66,8 +63,8 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
         misses: Calls made.
 
     Raises:
-        TypeError, ValueError: An argument is out of its range; the function needs a name; a key is of another type; or
-            a result cannot be stored. That message has the place of the part that cannot, and its type.
+        TypeError, ValueError: An argument is out of its range; a key is of another type; or a result cannot be
+            stored. That message has the place of the part that cannot, and its type.
         CacheError: The file cannot be used, for example because it is damaged, or belongs to another program. Raised by
             `open`, or by the call that detects it.
         RuntimeError: The policy is not open. An operator opens it; by hand, `await` its `open` and `close`.
@@ -85,19 +82,24 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
         function: Wrapped[P, R],
         path: str | os.PathLike[str],
         *,
-        name: str | None = None,
+        name: str,
         ttl: float = math.inf,
         key: Callable[..., Hashable] | None = None,
         negative_ttl: float | None = None,
         is_negative: Callable[[R], bool] = is_none,
     ) -> None:
         path = check_path("path", path)
-        name = check_name("name", name) if name is not None else default_name(function)
-        options = {"path": path, "name": name, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
+        options = {
+            "path": path,
+            "name": check_name("name", name),
+            "ttl": ttl,
+            "negative_ttl": negative_ttl,
+            "is_negative": is_negative,
+        }
         super().__init__(function, key=key, **options)
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
         self._store = Store(path, name)
-        self._group_commit: GroupCommit[Lookup | Insert, bytes | None] | None = None
+        self._group_commit: GroupCommit | None = None
         self.hits = 0
         self.misses = 0
 
@@ -125,11 +127,13 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
         if self._group_commit is None:
             raise RuntimeError(f"{self} is not open: an operator opens it; by hand, `await` its open() and close()")
         key = self._stable_key(values)
-        found = await self._find(self._group_commit, key)
-        if found is not None:
-            self.hits += 1
-            from_cache.set(True)
-            return found[0]
+        payload = await self._group_commit.submit(key)
+        if payload is not None:
+            with suppress(UnreadableError):  # such as a time zone that this host lacks
+                found: R = decoded(payload)
+                self.hits += 1
+                from_cache.set(True)
+                return found
         self.misses += 1
         result: R = await self._call(*values)
         if seconds := self._lifetime.seconds_for(result):
@@ -141,13 +145,6 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
     @disable_ki_protection
     def _stable_key(self, arguments: tuple[Any, ...]) -> bytes:
         return stable_key(arguments if self._key is None else self._key(*arguments))
-
-    async def _find(self, group_commit: GroupCommit[Lookup | Insert, bytes | None], key: bytes) -> tuple[R] | None:
-        payload = await group_commit.submit(Lookup(key))
-        try:
-            return None if payload is None else (decoded(payload),)
-        except UnreadableError:  # such as a time zone that this host lacks
-            return None
 
     async def _close_store(self) -> None:
         with trio.CancelScope(shield=True):
@@ -172,26 +169,3 @@ def stable_key(value: Any) -> bytes:
             "give persistent key=, a function that returns None, bool, int, float, str, bytes, Decimal, date, "
             "datetime, timedelta, UUID or tuples of these"
         ) from error
-
-
-def default_name(function: Any) -> str:
-    """The qualified name of the user's own function, below all wrappers.
-
-    Raises:
-        TypeError: It is not a `def` in a module or in a class of a module. Then another function could have its name,
-            and the caller must pass `name=`.
-    """
-    own = innermost(function)
-    # `functools.wraps` copies the qualified name of another function, but not its code
-    is_at_top_level = (
-        isfunction(own)
-        and own.__closure__ is None
-        and own.__code__.co_qualname == own.__qualname__
-        and "<" not in own.__qualname__
-    )
-    if not is_at_top_level:
-        raise TypeError(
-            f"name must be given for {describe(own)}: nothing in the file would distinguish it from others. "
-            "Pass name=, a text that is the same in every run"
-        )
-    return f"{own.__module__}.{own.__qualname__}"

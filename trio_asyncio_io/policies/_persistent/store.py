@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import pack
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeAlias
 
 import trio
 
 from ..._files.sqlite import Database, FileFormat, FileThread, checksum
-from ..._values.notes import copied
 from .._single_flight import SharedCall
 
-__all__ = ["FORMAT", "CacheError", "GroupCommit", "Insert", "Lookup", "Store"]
+__all__ = ["FORMAT", "CacheError", "GroupCommit", "Insert", "Store"]
 
 
 class CacheError(RuntimeError):
@@ -40,19 +39,15 @@ FORMAT: Final = FileFormat(
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """Requests the value of a key."""
-
-    key: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Insert:
     """Requests that a value be stored for a number of seconds, or forever with `math.inf`."""
 
     key: bytes
     value: bytes
     seconds: float
+
+
+Request: TypeAlias = bytes | Insert  # the key of a value to look up, or a value to store
 
 
 class Store:
@@ -67,18 +62,11 @@ class Store:
     Args:
         path: The file, on a local disk. Its directory must exist.
         name: Separates the keys of functions that share a file.
-        clock: Returns the seconds since the epoch.
     """
 
-    def __init__(self, path: str, name: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: str, name: str) -> None:
         self._database = Database(Path(path), FORMAT)
         self._name = name.encode()
-        self._clock = clock
-
-    @property
-    def is_open(self) -> bool:
-        """Whether requests can be executed."""
-        return self._database.is_open
 
     def open(self) -> None:
         """Open the file, create it if it is missing, and delete expired values.
@@ -92,34 +80,24 @@ class Store:
         """Close the file."""
         self._database.close()
 
-    def execute(self, requests: Sequence[Lookup | Insert]) -> list[bytes | Exception | None]:
+    def execute(self, requests: Sequence[Request]) -> list[bytes | None]:
         """Execute the inserts in one transaction, and then the lookups.
 
         Returns:
             An outcome per request. For a lookup: the value, or None if it is missing. For an insert: None, once it is
-            in the file. A `CacheError` if the request failed.
+            in the file.
+
+        Raises:
+            CacheError: The file cannot be used, or a value that is looked up is damaged.
         """
-        inserts = {number: request for number, request in enumerate(requests) if isinstance(request, Insert)}
-        lookups = {number: request for number, request in enumerate(requests) if isinstance(request, Lookup)}
-        outcomes: dict[int, bytes | Exception | None] = dict.fromkeys(range(len(requests)))
-        try:
-            with self._database.translated_errors():
-                self._insert(list(inserts.values()))
-        except CacheError as error:
-            outcomes |= dict.fromkeys(inserts, error)
-        try:
-            with self._database.translated_errors():
-                outcomes |= {number: self._find(lookup.key) for number, lookup in lookups.items()}
-        except CacheError as error:
-            outcomes |= dict.fromkeys(lookups, error)
-        return list(outcomes.values())
+        with self._database.translated_errors():
+            self._insert([request for request in requests if isinstance(request, Insert)])
+            return [None if isinstance(request, Insert) else self._find(request) for request in requests]
 
     def _delete_expired(self) -> None:
-        connection, now = self._database.connection, self._clock()
-        if connection.execute("SELECT 1 FROM answers WHERE expires <= ? LIMIT 1", (now,)).fetchone():
-            connection.execute("DELETE FROM answers WHERE expires <= ?", (now,))
+        self._database.connection.execute("DELETE FROM answers WHERE expires <= ?", (time.time(),))
 
-    def _find(self, key: bytes) -> bytes | Exception | None:
+    def _find(self, key: bytes) -> bytes | None:
         query = "SELECT value, expires, checksum FROM answers WHERE id = ?"
         rows = self._database.connection.execute(query, (self._id(key),)).fetchall()
         if not rows:
@@ -127,13 +105,13 @@ class Store:
         value, expires, found = rows[0]
         is_typed = isinstance(value, bytes) and (expires is None or isinstance(expires, float))
         if not is_typed or found != self._checksum(key, value, expires):
-            return self._database.damaged("the checksum of a result is wrong")
-        return value if expires is None or self._clock() < expires else None
+            raise self._database.damaged("the checksum of a result is wrong")
+        return value if expires is None or time.time() < expires else None
 
     def _insert(self, inserts: list[Insert]) -> None:
         if not inserts:
             return
-        now = self._clock()
+        now = time.time()
         rows = [self._row(insert, now + insert.seconds) for insert in inserts]
         with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", rows)
@@ -149,26 +127,22 @@ class Store:
         return checksum(self._name, key, value, b"" if expires is None else pack(">d", expires))
 
 
-Request = TypeVar("Request")
-Outcome = TypeVar("Outcome")
-
-
-class GroupCommit(Generic[Request, Outcome]):
+class GroupCommit:
     """Executes the requests of many tasks in a thread, with as few thread calls as possible.
 
     Args:
         execute: A blocking callable, requests -> one outcome each. Called in a thread, one call at a time.
     """
 
-    def __init__(self, execute: Callable[[list[Request]], Sequence[Outcome | Exception]]) -> None:
+    def __init__(self, execute: Callable[[list[Request]], Sequence[bytes | None]]) -> None:
         self._execute = execute
         self._thread = FileThread()
         self._lock = trio.Lock()
         # The call that executes these requests, and to which more can be added
-        self._open_group: tuple[SharedCall[Sequence[Outcome | Exception]], list[Request]] | None = None
+        self._open_group: tuple[SharedCall[Sequence[bytes | None]], list[Request]] | None = None
 
-    async def submit(self, request: Request) -> Outcome:
-        """The outcome of the request. Raises it if it is an exception.
+    async def submit(self, request: Request) -> bytes | None:
+        """The outcome of the request. An exception is raised for each request of its group.
 
         Cancellation: the caller leaves immediately if the request's group is still waiting. If its group is being
         executed, the caller waits for the outcome, which counts.
@@ -178,18 +152,15 @@ class GroupCommit(Generic[Request, Outcome]):
         call, requests = self._open_group
         number = len(requests)
         requests.append(request)
-        outcome = (await call.wait())[number]
-        if isinstance(outcome, Exception):
-            raise copied(outcome)
-        return outcome
+        return (await call.wait())[number]
 
-    def _new_group(self) -> tuple[SharedCall[Sequence[Outcome | Exception]], list[Request]]:
+    def _new_group(self) -> tuple[SharedCall[Sequence[bytes | None]], list[Request]]:
         requests: list[Request] = []
         call = SharedCall(lambda: self._flush(requests))
         call.start("trio_asyncio_io group commit")
         return call, requests
 
-    async def _flush(self, requests: list[Request]) -> Sequence[Outcome | Exception]:
+    async def _flush(self, requests: list[Request]) -> Sequence[bytes | None]:
         try:
             await self._lock.acquire()
         finally:
