@@ -27,9 +27,6 @@ from .._values.describe import describe
 
 __all__ = ["NotStorableError", "UnreadableError", "decoded", "encoded"]
 
-# Reading takes up to three levels of recursion for each level of a value, and Python allows about a thousand
-MAX_DEPTH: Final = 100
-
 _SMALL: Final = 2**63  # Python limits the decimal digits that it converts, but not the hexadecimal ones
 
 
@@ -39,11 +36,6 @@ class NotStorableError(TypeError):
 
 class UnreadableError(ValueError):
     """Stored bytes cannot be read in this process. The message has the reason."""
-
-
-class _TooDeepError(ValueError):
-    def __init__(self) -> None:
-        super().__init__(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
 
 
 _REFUSALS: Final = (TypeError, ValueError, RecursionError)
@@ -83,7 +75,7 @@ def decoded(payload: bytes) -> Any:
 
 def _encoded(value: object) -> bytes:
     # Surrogates are stored as themselves, because JSON's escapes would join two of them to one character
-    return _text(_tree(value, 0)).encode("utf-8", "surrogatepass")
+    return _text(_tree(value)).encode("utf-8", "surrogatepass")
 
 
 _text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
@@ -92,12 +84,12 @@ _text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=Fal
 # Values as trees of JSON's own types
 
 
-def _tree(value: Any, depth: int) -> Any:
+def _tree(value: Any) -> Any:
     """The value as JSON's types.
 
     Raises:
         TypeError: The format has no form for its type. A subclass is another type.
-        _TooDeepError: It is nested too deeply.
+        RecursionError: It is nested too deeply. Writing recurs deeper than reading, so what can be written can be read.
     """
     kind = type(value)
     if kind in _AS_THEMSELVES:
@@ -105,50 +97,48 @@ def _tree(value: Any, depth: int) -> Any:
     write = _WRITERS.get(kind)
     if write is None:
         raise TypeError(f"files have no form for the type {kind.__qualname__}")
-    if depth >= MAX_DEPTH and kind in _CONTAINERS:
-        raise _TooDeepError
-    return write(value, depth + 1)
+    return write(value)
 
 
-def _int(value: int, _: int) -> Any:
+def _int(value: int) -> Any:
     return value if -_SMALL <= value < _SMALL else {"$int": hex(value)}
 
 
-def _float(value: float, _: int) -> Any:
+def _float(value: float) -> Any:
     return value if math.isfinite(value) else {"$float": repr(value)}
 
 
-def _list(value: Any, depth: int) -> list[Any]:
-    return [item if type(item) in _AS_THEMSELVES else _tree(item, depth) for item in value]
+def _list(value: Any) -> list[Any]:
+    return [item if type(item) in _AS_THEMSELVES else _tree(item) for item in value]
 
 
-def _dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
+def _dict(value: dict[Any, Any]) -> dict[str, Any]:
     found = {}
     for key, item in value.items():
         if type(key) is not str or key[:1] == "$":
-            return {"$dict": [_list(pair, depth) for pair in value.items()]}
-        found[key] = item if type(item) in _AS_THEMSELVES else _tree(item, depth)
+            return {"$dict": [_list(pair) for pair in value.items()]}
+        found[key] = item if type(item) in _AS_THEMSELVES else _tree(item)
     return found
 
 
-def _sorted(value: Any, depth: int) -> list[Any]:
+def _sorted(value: Any) -> list[Any]:
     """The items of a set in an order that does not depend on the process, because keys must not."""
-    return sorted(_list(value, depth), key=_text)
+    return sorted(_list(value), key=_text)
 
 
-def _tagged(tag: str, content: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
-    return lambda value, depth: {tag: content(value, depth)}
+def _tagged(tag: str, content: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: {tag: content(value)}
 
 
-def _datetime(value: datetime | time, depth: int) -> list[Any]:
-    return [value.replace(tzinfo=None).isoformat(), value.fold, _tree(value.tzinfo, depth)]
+def _datetime(value: datetime | time) -> list[Any]:
+    return [value.replace(tzinfo=None).isoformat(), value.fold, _tree(value.tzinfo)]
 
 
 def _read_datetime(kind: Any, text: str, fold: int, zone: tzinfo | None) -> Any:
     return kind.fromisoformat(text).replace(fold=fold, tzinfo=zone)
 
 
-def _zone(value: ZoneInfo, _: int) -> str:
+def _zone(value: ZoneInfo) -> str:
     try:
         value.__reduce__()
     except PicklingError:  # so its key, if it has one, does not determine its rules
@@ -156,57 +146,53 @@ def _zone(value: ZoneInfo, _: int) -> str:
     return value.key
 
 
-def _timezone(value: timezone, depth: int) -> list[Any]:
+def _timezone(value: timezone) -> list[Any]:
     offset, name = value.utcoffset(None), value.tzname(None)
-    return _list([offset] if name == timezone(offset).tzname(None) else [offset, name], depth)
+    return _list([offset] if name == timezone(offset).tzname(None) else [offset, name])
 
 
-def _dead_letter(value: DeadLetter, depth: int) -> list[Any]:
-    element, attempts, seconds = _list([value.element, value.attempts, value.seconds], depth)
-    return [element, texts_of(value.error), attempts, seconds]
+def _dead_letter(value: DeadLetter) -> list[Any]:
+    return [_tree(value.element), texts_of(value.error), value.attempts, _tree(value.seconds)]
 
 
-def _read_dead_letter(parts: list[Any]) -> DeadLetter:
-    element, texts, attempts, seconds = parts
+def _read_dead_letter(element: Any, texts: Any, attempts: int, seconds: float) -> DeadLetter:
     return DeadLetter(element, lost_error(texts), attempts, seconds)
 
 
-def _fields_of(kind: type) -> tuple[Callable[[Any, int], Any], Callable[[Any], Any]]:
+def _fields_of(kind: type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     names = [field.name for field in fields(kind)]
-    return lambda value, depth: _list([getattr(value, name) for name in names], depth), lambda parts: kind(*parts)
+    return lambda value: _list([getattr(value, name) for name in names]), lambda parts: kind(*parts)
 
 
 _AS_THEMSELVES: Final = frozenset({str, bool, type(None)})
 
 _RECORDS: Final = (StreamRecord, Watermark, SnapshotElement, Snapshot)
 
-_CONTAINERS: Final = frozenset({list, tuple, dict, set, frozenset, DeadLetter, *_RECORDS})
-
 # By type: the content behind its tag, and the value of a content
-_TAGGED: Final[dict[type, tuple[Callable[[Any, int], Any], Callable[[Any], Any]]]] = {
+_TAGGED: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
     tuple: (_list, tuple),
     set: (_sorted, set),
     frozenset: (_sorted, frozenset),
     bytes: (
-        lambda value, _: b2a_base64(value, newline=False).decode(),
+        lambda value: b2a_base64(value, newline=False).decode(),
         lambda text: a2b_base64(text, strict_mode=True),
     ),
-    Decimal: (lambda value, _: str(value), Decimal),
-    UUID: (lambda value, _: value.hex, UUID),
-    date: (lambda value, _: value.isoformat(), date.fromisoformat),
+    Decimal: (str, Decimal),
+    UUID: (lambda value: value.hex, UUID),
+    date: (date.isoformat, date.fromisoformat),
     time: (_datetime, lambda parts: _read_datetime(time, *parts)),
     datetime: (_datetime, lambda parts: _read_datetime(datetime, *parts)),
     timedelta: (
-        lambda value, _: [value.days, value.seconds, value.microseconds],
+        lambda value: [value.days, value.seconds, value.microseconds],
         lambda parts: timedelta(*parts),
     ),
     timezone: (_timezone, lambda parts: timezone(*parts)),
     ZoneInfo: (_zone, ZoneInfo),
     **{kind: _fields_of(kind) for kind in _RECORDS},
-    DeadLetter: (_dead_letter, _read_dead_letter),
+    DeadLetter: (_dead_letter, lambda parts: _read_dead_letter(*parts)),
 }
 
-_WRITERS: Final[dict[type, Callable[[Any, int], Any]]] = {
+_WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
     int: _int,
     float: _float,
     list: _list,
@@ -239,15 +225,13 @@ _parse = json.JSONDecoder(object_hook=_value).decode
 
 def _first_refused(value: Any, place: str, error: Exception) -> tuple[str, Any, Exception]:
     """The innermost part that cannot be encoded on its own: its place, the part, and the error."""
-    for _ in range(0 if isinstance(error, _TooDeepError | RecursionError) else MAX_DEPTH):
-        for name, part in _parts(value):
-            try:
-                _encoded(part)
-            except _REFUSALS as refused:
-                place, value, error = place + name, part, refused
-                break
-        else:
-            break
+    if isinstance(error, RecursionError):
+        return place, value, ValueError("it contains itself, or is nested too deeply")
+    for name, part in _parts(value):
+        try:
+            _encoded(part)
+        except _REFUSALS as refused:
+            return _first_refused(part, place + name, refused)
     return place, value, error
 
 
