@@ -709,7 +709,7 @@ async def test_a_subclass_of_async_function_may_have_an_asyncio_invoke() -> None
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (None, r"from_asyncio takes an asyncio coroutine function, or an object .*, got None$"),
+        (None, r"the function must be an async callable or an AsyncFunction, got None$"),
         (Lookup, r"got <class .*Lookup.*: give an instance, not the class"),
         (len, r"<built-in function len> is not async. .*`async def`.*in_thread\(function\)"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import threading
 from collections.abc import Callable
@@ -234,30 +233,3 @@ def test_an_async_function_is_refused() -> None:
 def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
     copy = pickle.loads(pickle.dumps(from_callback(max)))
     assert repr(copy) == "from_callback(<built-in function max>)"
-
-
-def test_its_name_is_the_functions_and_its_signature_omits_the_result_future() -> None:
-    adapted = from_callback(upper)
-    assert adapted.__name__ == "upper"
-    assert list(inspect.signature(adapted).parameters) == ["value"]
-
-
-def with_option(key: str, result_future: ResultFuture[str], *, retries: int = 3) -> None: ...
-def with_options(key: str, result_future: ResultFuture[str], **options: Any) -> None: ...
-def of_any_values(*values_and_result_future: Any) -> None: ...
-def of_more_values(key: str, result_future: ResultFuture[str], *more: Any) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("function", "parameters"),
-    [
-        (with_option, ["key", "retries"]),
-        (with_options, ["key", "options"]),
-        (of_any_values, ["values_and_result_future"]),
-        (of_more_values, ["key", "more"]),
-    ],
-)
-def test_its_signature_keeps_the_options_and_any_number_of_values(function: Any, parameters: list[str]) -> None:
-    signature = inspect.signature(from_callback(function))
-    assert list(signature.parameters) == parameters
-    signature.bind("one value")

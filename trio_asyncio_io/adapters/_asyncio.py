@@ -71,9 +71,14 @@ class from_asyncio(Wrapper, OpenedFunction, Generic[P, R]):  # noqa: N801 - used
     """
 
     def __init__(self, function: Callable[P, Awaitable[R]] | Invokes[P, R]) -> None:
-        _check(function)
         self.function = function
         self._inner = as_function(function)
+        if not is_async(function):
+            raise TypeError(
+                "from_asyncio takes an asyncio coroutine function, or an object with an async `invoke`, but "
+                f"{describe(function)} is not async. Declare it with `async def`; a blocking function can be run in "
+                "threads: trio_asyncio_io.adapters.in_thread(function)"
+            )
         if callable(getattr(self._inner, "timeout", None)):
             self.timeout = self._timeout  # the operator calls this method if it exists
         self._loop: AsyncioLoop | None = None
@@ -123,20 +128,6 @@ class from_asyncio(Wrapper, OpenedFunction, Generic[P, R]):  # noqa: N801 - used
         if self._loop is None:
             raise RuntimeError(f"{self!r} is not open: give it to an operator, or await its open() first")
         return self._loop
-
-
-def _check(function: Any) -> None:
-    takes = "from_asyncio takes an asyncio coroutine function, or an object with an async `invoke`"
-    if isinstance(function, type):
-        raise TypeError(f"{takes}, got {describe(function)}: give an instance, not the class")
-    if is_async(function):
-        return
-    if not callable(function):
-        raise TypeError(f"{takes}, got {describe(function)}")
-    raise TypeError(
-        f"{takes}, but {describe(function)} is not async. Declare it with `async def`; a blocking function can be run "
-        "in threads: trio_asyncio_io.adapters.in_thread(function)"
-    )
 
 
 T = TypeVar("T")

@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, overload
 
 import trio
@@ -157,11 +155,7 @@ class from_callback(Wrapper, Generic[*Values, R]):  # noqa: N801 - used like a f
 
     def __init__(self, function: Callable[..., object]) -> None:
         check_synchronous(function, "from_callback", "a callable, (*values, result_future) -> anything")
-        self._function = function
-        # No attribute `function`: the names of its parameters, which others read, would include `result_future`
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
-        with suppress(TypeError, ValueError, NameError):  # it has no signature, or Python 3.14 cannot evaluate it
-            self.__signature__ = _without_result_future(inspect.signature(function))
+        self._function = function  # not `function`: others would read its parameters, with `result_future`
 
     @property
     def wrapped(self) -> Any:
@@ -182,13 +176,6 @@ class from_callback(Wrapper, Generic[*Values, R]):  # noqa: N801 - used like a f
                 raise cancelled_by_asyncio(self._function) from error
             raise
         return await result_future.wait()
-
-
-def _without_result_future(signature: inspect.Signature) -> inspect.Signature:
-    """The signature without the last parameter for one positional argument."""
-    parameters = [*signature.parameters.values()]
-    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    return signature.replace(parameters=[each for each in parameters if each not in positional[-1:]])
 
 
 class _Future(Protocol[R_co]):

@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
-from .._operator.function import Invokes, OpenedFunction, Wrapper, as_function
+from .._operator.function import Invokes, OpenedFunction, Wrapper, as_function, innermost
 from .._operator.tasks import awaited
 from .._values.checks import check_callback
 from .._values.describe import describe
@@ -112,10 +112,7 @@ def by_position(policy: Any, arguments: tuple[Any, ...], keywords: Mapping[str, 
     Raises:
         TypeError: They do not fit the parameters, or the function has some that are only for keywords.
     """
-    function = policy
-    while isinstance(function, Wrapper) and not hasattr(function, "__signature__"):
-        function = function.wrapped
-    bound = inspect.signature(as_function(function).invoke).bind(*arguments, **keywords)
+    bound = inspect.signature(as_function(innermost(policy)).invoke).bind(*arguments, **keywords)
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(

@@ -85,7 +85,7 @@ def with_callback(a: int, result_future: ResultFuture[int]) -> None:
         (hedged(cached(optional), after=1.0), {1, 2}),
         (in_thread(add), {2}),
         (in_thread(max), {1, 2, 3}),
-        (from_callback(with_callback), {1}),
+        (from_callback(with_callback), {1, 2, 3}),
         (Twice(one), {1, 2, 3}),
         (decorated, {1}),
         (by_keyword, set()),
