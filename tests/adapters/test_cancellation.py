@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -12,55 +11,13 @@ import trio
 
 from tests.support import PATIENCE
 from trio_asyncio_io import FixedDelay, ordered_wait
-from trio_asyncio_io.adapters import ResultFuture, from_asyncio, from_callback, from_future, in_thread
+from trio_asyncio_io.adapters import from_asyncio, in_thread
 
 
 def raises(value: str) -> str:
     if value == "bad":
         raise asyncio.CancelledError("cancelled elsewhere")
     return value
-
-
-def runs_asyncio(value: str) -> str:
-    async def main() -> str:
-        if value == "bad":
-            task = asyncio.current_task()
-            assert task is not None
-            task.cancel("cancelled elsewhere")
-            await asyncio.sleep(0)
-        return value
-
-    return asyncio.run(main())
-
-
-def cancelled_future(value: str) -> Future[str]:
-    future: Future[str] = Future()
-    if value == "bad":
-        future.set_exception(asyncio.CancelledError("cancelled elsewhere"))
-    else:
-        future.set_result(value)
-    return future
-
-
-def raises_before_the_future(value: str) -> Future[str]:
-    raises(value)
-    return cancelled_future(value)
-
-
-def completes(value: str, result_future: ResultFuture[str]) -> None:
-    if value == "bad":
-        result_future.complete_exceptionally(asyncio.CancelledError("cancelled elsewhere"))
-    else:
-        result_future.complete(value)
-
-
-def completes_in_a_thread(value: str, result_future: ResultFuture[str]) -> None:
-    threading.Thread(target=completes, args=(value, result_future)).start()
-
-
-def raises_before_it_completes(value: str, result_future: ResultFuture[str]) -> None:
-    raises(value)
-    result_future.complete(value)
 
 
 async def coroutine_function(value: str) -> str:
@@ -76,13 +33,6 @@ async def awaits_gather(value: str) -> str:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "in_thread": in_thread(raises),
-    "in_thread, asyncio.run": in_thread(runs_asyncio),
-    "from_future": from_future(cancelled_future),
-    "from_future, before the future": from_future(raises_before_the_future),
-    "from_callback": from_callback(completes),
-    "from_callback, in a thread": from_callback(completes_in_a_thread),
-    "from_callback, before the callback": from_callback(raises_before_it_completes),
     "from_asyncio": from_asyncio(coroutine_function),
     "from_asyncio, task": from_asyncio(awaits_a_task),
     "from_asyncio, gather": from_asyncio(awaits_gather),

@@ -21,7 +21,6 @@ from trio.lowlevel import enable_ki_protection
 
 from .._operator.function import Invokes, OpenedFunction, Wrapper, as_function, awaitable_from, is_async
 from .._values.describe import describe
-from ._in_thread import cancelled_by_asyncio
 
 __all__ = ["Mailbox", "from_asyncio"]
 
@@ -290,7 +289,10 @@ class _Call:
         try:
             result, exit_exception = self.task.result()
         except asyncio.CancelledError as error:
-            raise cancelled_by_asyncio(self.function) from error
+            # It is not an `Exception`, and would end the operator
+            raise RuntimeError(
+                f"{describe(self.function)} was cancelled inside asyncio, not by the operator"
+            ) from error
         if exit_exception is not None:
             raise exit_exception
         return result

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -17,7 +16,7 @@ import trio
 from .._operator.errors import NotAsyncError
 from .._operator.function import Wrapper
 from .._values.describe import describe
-from ._in_thread import cancelled_by_asyncio, check_synchronous
+from ._in_thread import check_synchronous
 
 __all__ = ["ResultFuture", "from_callback", "from_future"]
 
@@ -64,10 +63,8 @@ class ResultFuture(Generic[R]):
         """
         return self._settle(result, None)
 
-    def complete_exceptionally(self, error: Exception | asyncio.CancelledError) -> bool:
+    def complete_exceptionally(self, error: Exception) -> bool:
         """End the call with an exception, which is raised as if the function had raised it.
-
-        An `asyncio.CancelledError` becomes the cause of a `RuntimeError`.
 
         Returns:
             Whether this was the first call, and in time.
@@ -75,10 +72,6 @@ class ResultFuture(Generic[R]):
         Raises:
             TypeError: `error` is not an instance of `Exception`. The call goes on.
         """
-        if isinstance(error, asyncio.CancelledError):
-            cancelled = RuntimeError("the call was cancelled inside asyncio, not by the operator")
-            cancelled.__cause__ = error
-            return self._settle(None, cancelled)
         if not isinstance(error, Exception):
             raise TypeError(f"complete_exceptionally takes an instance of Exception, got {describe(error)}")
         return self._settle(None, error)
@@ -133,8 +126,6 @@ class from_callback(Wrapper, Generic[*Values, R]):  # noqa: N801 - used like a f
 
     Raises:
         TypeError: The function is not callable, or it is async.
-        RuntimeError: From a call: it was completed with an `asyncio.CancelledError`, or the function raised one, which
-            is the cause.
 
     Example:
         def look_up(key, result_future):
@@ -170,10 +161,8 @@ class from_callback(Wrapper, Generic[*Values, R]):  # noqa: N801 - used like a f
         result_future: ResultFuture[R] = ResultFuture()
         try:
             self._function(*arguments, result_future)
-        except BaseException as error:
+        except BaseException:
             result_future.complete_exceptionally(RuntimeError("the function raised"))  # later calls are ignored
-            if isinstance(error, asyncio.CancelledError):
-                raise cancelled_by_asyncio(self._function) from error
             raise
         return await result_future.wait()
 
@@ -199,8 +188,7 @@ class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     Raises:
         TypeError: The function is not callable, or it is async.
         NotAsyncError: From a call: the function did not return such a future.
-        RuntimeError: From a call: the future was cancelled elsewhere, or raised `asyncio.CancelledError`. That, or
-            `concurrent.futures.CancelledError`, is the cause.
+        RuntimeError: From a call: the future was cancelled elsewhere. `concurrent.futures.CancelledError` is the cause.
 
     Example:
         with ProcessPoolExecutor() as pool:
@@ -215,12 +203,7 @@ class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
 
     async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function and return the result of its future."""
-        try:
-            return await self._result(self._checked(self.function(*arguments, **keywords)))
-        except asyncio.CancelledError as error:
-            raise cancelled_by_asyncio(self.function) from error
-
-    async def _result(self, future: _Future[R]) -> R:
+        future = self._checked(self.function(*arguments, **keywords))
         done: ResultFuture[object] = ResultFuture()
         future.add_done_callback(done.complete)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from types import CoroutineType
@@ -13,7 +12,7 @@ import trio
 from .._operator.function import Wrapper, is_async
 from .._values.describe import describe
 
-__all__ = ["cancelled_by_asyncio", "check_synchronous", "in_thread"]
+__all__ = ["check_synchronous", "in_thread"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,7 +35,6 @@ class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     Raises:
         TypeError: The function is not callable, or it is async. A function that is not declared async, but returns a
             coroutine, raises it from its first call.
-        RuntimeError: From a call: the function raised `asyncio.CancelledError`, which is the cause.
 
     Example:
         async with ordered_wait(urls, in_thread(requests.get), timeout=5.0) as results:
@@ -51,10 +49,7 @@ class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
         """Call the function in a thread and return its result."""
         limiter = trio.CapacityLimiter(1)
         call = partial(self.function, *arguments, **keywords)
-        try:
-            (result,) = await trio.to_thread.run_sync(_in_tuple, call, abandon_on_cancel=True, limiter=limiter)
-        except asyncio.CancelledError as error:
-            raise cancelled_by_asyncio(self.function) from error
+        (result,) = await trio.to_thread.run_sync(_in_tuple, call, abandon_on_cancel=True, limiter=limiter)
         if isinstance(result, CoroutineType):
             result.close()
             raise _is_async_already(self.function, *IN_THREAD)
@@ -83,8 +78,3 @@ def _is_async_already(function: object, adapter: str, takes: str) -> TypeError:
         f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
         "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
     )
-
-
-def cancelled_by_asyncio(function: object) -> RuntimeError:
-    """The error to raise from an `asyncio.CancelledError`, which is not an `Exception` and would end the operator."""
-    return RuntimeError(f"{describe(function)} was cancelled inside asyncio, not by the operator")
