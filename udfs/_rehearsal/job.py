@@ -45,8 +45,8 @@ def rehearse(
     loads, and the job is simulated: the tasks that run at once, with their capacity and their partitions, in front of
     one service. With `memo=`, rows whose key is in the memo are not called, and each answer of the sample is added to
     it when it arrives: the job does not pay for it again, and the forecast does not count it. The sample makes no call
-    beyond a `cluster_budget` or a `Budget`, but what it has spent is not taken from the job's. If some answers do not
-    fit the schema, the assumptions of the forecast say how many, and why.
+    beyond a `cluster_budget` or a `Budget`, but what it has spent is not taken from the job's. Only the job
+    checks whether answers fit the schema.
 
     Spark's own time, the start of its Python workers and the CPU time of the function are not in the forecast. With a
     small `buffer`, in front of a service that limits all tasks, an ordered job takes longer than forecast.
@@ -79,8 +79,6 @@ def rehearse(
 
     Raises:
         TypeError, ValueError: An argument is invalid, as for `ordered_wait`, or no row needs a call.
-        Exception: No answer of the sample fits the schema. It is the error of the first one, with a note that the
-            calls were made.
 
     Example:
         job = df, weather, "temp double"
@@ -114,12 +112,10 @@ def rehearse(
         max_calls=max_calls,
     )
     taken = recorded.sample
-    said = recorded.check_answers()
     job = replace(job, paces=[rate.pace(len(taken.calls)) for rate in rates])
     total = sum(counts) if rows is None else rows
     called = job_rows.called(counts, recorded.share * total / sum(counts), recorded.remembered)
-    forecast = job.forecast(taken, called, total, capacities)
-    return replace(forecast, assumptions=(*forecast.assumptions, *said))
+    return job.forecast(taken, called, total, capacities)
 
 
 def _capacities(capacity: object) -> list[Any]:

@@ -145,29 +145,24 @@ class JobRows:
 
 
 class SampledRows:
-    """The rows of a sample, read as in a worker. A thread converts their answers when they arrive.
+    """The rows of a sample, read as in a worker. A thread writes their answers to the memo when they arrive.
 
     Args:
         enrichment: How the job enriches rows.
-        memo_rows: Writes the answers to the memo, one for each key. None: there is no memo.
+        memo_rows: Writes the answers, one for each key. None: there is no memo.
 
     Attributes:
         sample: The calls, at the end.
         share: The share of rows that needed a call before the sample; with a memo, among those that `skip_nulls` keeps.
-        answers: The number of converted answers. With `group=`, each row has its own.
-        misfits: The errors of answers that do not fit the schema.
         remembered: The number of answers in the memo.
     """
 
     sample: Sample
     share = 0.0
-    answers = remembered = 0
+    remembered = 0
 
     def __init__(self, enrichment: Enrichment, memo_rows: MemoRows | None) -> None:
-        self.misfits: list[Exception] = []
         self._enrichment = enrichment
-        raising = replace(enrichment, settings=replace(enrichment.settings, on_error="raise"))
-        self._conversion = RowConversion(raising)
         self._memo_rows = memo_rows
         self._thread = ThreadPoolExecutor(1, "udfs rehearse answers")
         self._pending: list[Future[None]] = []
@@ -178,7 +173,7 @@ class SampledRows:
         return self
 
     def __exit__(self, exc_type: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Wait until all answers are converted, and written."""
+        """Wait until all answers are written."""
         self._thread.shutdown()
         if self._memo_rows is not None:
             self._memo_rows.writer.__exit__(exc_type, error, None)
@@ -200,49 +195,15 @@ class SampledRows:
         return found
 
     def answer(self, answers: Sequence[tuple[Row, Any]]) -> None:
-        """Convert the answers of a call."""
-        self._pending.append(self._thread.submit(self._convert_all, answers))
+        """Write the answers of a call, if there is a memo."""
+        if self._memo_rows is not None:
+            self._pending.append(self._thread.submit(self._remember, answers, self._memo_rows))
 
-    def check_answers(self) -> list[str]:
-        """The assumptions of a forecast about answers that do not fit the schema.
-
-        Raises:
-            Exception: The error of the first answer, if none fits.
-        """
-        if not self.misfits:
-            return []
-        first, number = self.misfits[0], len(self.misfits)
-        if number == self.answers:
-            calls = len(self.sample.calls)
-            first.add_note(f"rehearse has made {calls} calls, and none of their {number} answers fits the schema")
-            raise first
-        some = f"{number} of {self.answers} answers of the sample do not fit the schema"
-        return [f"{some}, so these rows would fail: {first}."]
-
-    def _convert_all(self, answers: Sequence[tuple[Row, Any]]) -> None:
+    def _remember(self, answers: Sequence[tuple[Row, Any]], memo_rows: MemoRows) -> None:
         for row, answer in answers:
             row.result = answer
-            self.answers += 1
-            misfit = self._misfit(row) if self._memo_rows is None else self._remember(row, self._memo_rows)
-            if misfit is not None:
-                self.misfits.append(misfit)
-
-    def _misfit(self, row: Row) -> Exception | None:
-        """The error of a result that does not fit the schema, or None."""
-        try:
-            for _ in self._conversion.results([row]):
-                pass
-        except Exception as error:  # noqa: BLE001 - the user's value raised it
-            return error
-        return None
-
-    def _remember(self, row: Row, memo_rows: MemoRows) -> Exception | None:
-        """As `_misfit`, and write a result that fits to the memo."""
-        memo_rows.recorder.record([row])
-        if row.failure is not None:
-            return row.failure.exception
-        self.remembered += 1
-        return None
+            memo_rows.recorder.record([row])
+            self.remembered += row.failure is None  # the result fits the schema
 
 
 def _memo_rows(plan: RowPlan, memo: Memo) -> MemoRows:

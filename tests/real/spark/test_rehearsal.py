@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -145,21 +144,6 @@ def test_an_input_column_may_come_twice(questions: DataFrame, service: Service, 
     forecast = rehearse(*arguments, SAMPLE, timeout=PATIENCE, capacity=5, **options)
     assert ordered_wait(*arguments, **forecast.best).count() == ROWS
     assert len(service.calls) == ROWS
-
-
-@pytest.mark.variation
-def test_the_assumptions_say_that_answers_do_not_fit_the_schema(questions: DataFrame, service: Service) -> None:
-    client = service.client
-
-    async def ask(question: int) -> Any:
-        return len(await client.ask(question)) if question % 2 else "even"
-
-    forecast = rehearse(questions, ask, "answer string", SAMPLE, timeout=PATIENCE, capacity=5, show_values=False)
-    assert re.fullmatch(
-        rf"\d+ of {SAMPLE} answers of the sample do not fit the schema, so these rows would fail: ask returned int for "
-        r"row \d+ of Arrow batch 0, but column 'answer' is declared string: return a str, such as str\(value\)\.",
-        forecast.assumptions[-1],
-    )
 
 
 @pytest.mark.parametrize(
