@@ -212,8 +212,6 @@ def test_a_value_of_another_type_is_refused_with_its_type_and_the_remedy(value: 
         ({"a": [1, 2, 3, Color.RED]}, "results['a'][3]"),
         (({1: Color.RED},), "results[0][1]"),
         ({"a": {Color.RED: 1}}, "results['a'] (a key)"),
-        ([{Color.RED}], "results[0] (an item)"),
-        ([datetime(2026, 1, 1, tzinfo=Zone())], "results[0].tzinfo"),
         (StreamRecord([Color.RED], 1), "results.value[0]"),
         (Watermark(Color.RED), "results.timestamp"),
         (Snapshot((SnapshotElement(7, 1, [Color.RED]),)), "results.elements[0].results[0]"),
@@ -224,7 +222,13 @@ def test_a_value_of_another_type_is_refused_with_its_type_and_the_remedy(value: 
 def test_the_error_has_the_place_of_the_value(value: Any, place: str) -> None:
     with pytest.raises(NotStorableError) as caught:
         encoded(value, "results")
-    assert str(caught.value).startswith(f"{place} is {'Zone()' if 'tzinfo' in place else '<Color.RED'}")
+    assert str(caught.value).startswith(f"{place} is <Color.RED")
+
+
+@pytest.mark.parametrize("value", [{Color.RED}, datetime(2026, 1, 1, tzinfo=Zone())], ids=["set", "zone"])
+def test_the_error_has_the_type_inside_a_set_or_a_datetime(value: Any) -> None:
+    with pytest.raises(NotStorableError, match="files have no form for the type (Color|Zone)"):
+        encoded(value, "result")
 
 
 @pytest.mark.parametrize("key", [None, "Europe/Oslo"])
@@ -232,7 +236,7 @@ def test_a_zone_from_a_file_is_refused(key: str | None) -> None:
     """Its key does not determine its rules."""
     counts = b"".join(count.to_bytes(4, "big") for count in (0, 0, 0, 0, 1, 4))
     zone = ZoneInfo.from_file(BytesIO(b"TZif\0" + bytes(15) + counts + bytes(6) + b"UTC\0"), key=key)  # RFC 8536
-    with pytest.raises(NotStorableError, match=r"^value\.tzinfo is .*: it was read with ZoneInfo.from_file; convert"):
+    with pytest.raises(NotStorableError, match=r"^value is .*: it was read with ZoneInfo.from_file; convert"):
         encoded(datetime(2026, 1, 1, tzinfo=zone), "value")
 
 

@@ -243,9 +243,5 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif kind is dict:
         yield from ((f"[{describe(key)}]", item) for key, item in value.items())
         yield from ((" (a key)", key) for key in value)
-    elif kind in (set, frozenset):
-        yield from ((" (an item)", item) for item in value)
-    elif kind in (datetime, time):
-        yield ".tzinfo", value.tzinfo
     elif kind in (*_RECORDS, DeadLetter):
         yield from ((f".{field.name}", getattr(value, field.name)) for field in fields(kind))

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -118,7 +118,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A block whose writes are committed together, or not at all."""
-        with _transaction(self.connection, "IMMEDIATE"):
+        with _transaction(self.connection):
             yield self.connection
 
     @contextmanager
@@ -146,13 +146,13 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            with _transaction(connection, "DEFERRED"):  # before anything is changed in another program's file
-                self._is_new(connection)
-            for setting in ("PRAGMA cell_size_check = ON", "PRAGMA trusted_schema = OFF", *self._format.settings):
-                connection.execute(setting)
-            with _transaction(connection, "IMMEDIATE"):
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            with _transaction(connection):
                 if self._is_new(connection):
                     self._create_tables(connection)
+            for setting in self._format.settings:  # which change the file, so it must not be another program's
+                connection.execute(setting)
         except BaseException:
             connection.close()
             raise
@@ -216,8 +216,8 @@ def checksum(*parts: bytes) -> bytes:
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection, kind: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[None]:
-    connection.execute(f"BEGIN {kind}")
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
