@@ -227,7 +227,7 @@ def test_the_error_has_the_place_of_the_value(value: Any, place: str) -> None:
 
 @pytest.mark.parametrize("value", [{Color.RED}, datetime(2026, 1, 1, tzinfo=Zone())], ids=["set", "zone"])
 def test_the_error_has_the_type_inside_a_set_or_a_datetime(value: Any) -> None:
-    with pytest.raises(NotStorableError, match="files have no form for the type (Color|Zone)"):
+    with pytest.raises(NotStorableError, match=r"files have no form for the type (Color|Zone)"):
         encoded(value, "result")
 
 

@@ -39,7 +39,7 @@ class MuteError(RuntimeError):
 ODD = [ProblemsError(), FrozenError(), MuteError()]
 WRAPPERS = {
     "plain": lambda function: function,
-    "cached": lambda function: cached(function, errors=Exception),
+    "cached": cached,
     "single_flight": single_flight,
     "gated": lambda function: gated(function, RateLimit(1e6)),
     "hedged": lambda function: hedged(function, after=0.05, budget=1),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import weakref
 from functools import partial
 from typing import Any
 
@@ -100,16 +98,6 @@ async def test_the_least_recently_used_result_is_evicted() -> None:
         ({"negative_ttl": -1.0}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got -1.0"),
         ({"negative_ttl": math.nan}, ValueError, "negative_ttl must be seconds, not negative and not NaN, got nan"),
         ({"is_negative": None}, TypeError, "is_negative must be callable, got None"),
-        (
-            {"errors": KeyError()},
-            TypeError,
-            r"errors must be a subclass of Exception or a tuple of them, got KeyError\(\)",
-        ),
-        (
-            {"errors": (KeyError, trio.Cancelled)},
-            TypeError,
-            "errors must be a subclass of Exception or a tuple of them",
-        ),
     ],
 )
 def test_an_illegal_option_is_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -155,53 +143,10 @@ async def test_a_result_that_is_not_cached_evicts_nothing() -> None:
     assert recorder.values == ["something", "nothing"]
 
 
-@pytest.mark.parametrize(("lifetimes", "calls"), [({"ttl": 3.0}, [1, 1, 1, 2]), ({"negative_ttl": 1.0}, [1, 1, 2, 3])])
-async def test_an_exception_among_errors_is_cached_like_a_negative_result(
-    lifetimes: dict[str, float], calls: list[int], autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted(default=Step(error=KeyError("no such code"))))
-    function = cached(recorder, errors=LookupError, **lifetimes)
-    assert await calls_at(function, recorder, 0.0, 0.5, 1.5, 3.0) == calls
-
-
-async def test_other_exceptions_are_not_cached() -> None:
+async def test_exceptions_are_not_cached() -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError("busy"))))
-    function = cached(recorder, errors=LookupError)
+    function = cached(recorder)
     for calls in (1, 2):
         with pytest.raises(OSError, match="busy"):
             await function("a")
         assert len(recorder.calls) == calls
-
-
-async def test_each_hit_raises_a_copy_of_the_cached_exception() -> None:
-    function = cached(Scripted(default=Step(error=KeyError("no such code"))), errors=(KeyError,))
-    raised = []
-    for number in range(3):
-        with pytest.raises(KeyError, match="no such code") as caught:
-            await function("a")
-        caught.value.add_note(f"element {number}")
-        raised.append(caught.value)
-    assert [error.__notes__ for error in raised] == [["element 0"], ["element 1"], ["element 2"]]
-
-
-async def test_a_cached_exception_does_not_retain_the_variables_of_its_call() -> None:
-    class Page:
-        pass
-
-    pages = []
-
-    async def fetch(code: str) -> str:
-        page = Page()
-        pages.append(weakref.ref(page))
-        try:
-            int(code)
-        except ValueError as error:
-            raise KeyError(code) from error
-
-    function = cached(fetch, errors=KeyError)
-    for _ in range(2):
-        with pytest.raises(KeyError) as caught:
-            await function("a")
-        del caught
-    gc.collect()
-    assert [page() for page in pages] == [None]

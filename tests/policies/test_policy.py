@@ -103,7 +103,7 @@ def test_a_function_that_is_not_callable_is_refused(policy: Any, function: Any) 
 @pytest.mark.parametrize(
     "options",
     [
-        {"size": 3, "ttl": 2.0, "negative_ttl": 1.0, "is_negative": str.isupper, "errors": (KeyError,)},
+        {"size": 3, "ttl": 2.0, "negative_ttl": 1.0, "is_negative": str.isupper},
         {"key": str.lower, "size": 4},
     ],
 )

@@ -6,14 +6,13 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._operator.calls import FromCache
-from .._values.checks import check_callback, check_exception_types, check_int, check_seconds
-from .._values.notes import copied, without_frames
+from .._values.checks import check_callback, check_int, check_seconds
 from ._policy import Policy, RunChange, Wrapped, by_position
 
 __all__ = ["Lifetime", "cached", "from_cache", "is_none"]
@@ -48,11 +47,6 @@ class Lifetime:
             check_seconds("negative_ttl", self.negative_ttl)
         check_callback("is_negative", self.is_negative)
 
-    @property
-    def negative_seconds(self) -> float:
-        """Seconds for which a negative result is valid."""
-        return self.ttl if self.negative_ttl is None else self.negative_ttl
-
     @disable_ki_protection
     def seconds_for(self, result: Any) -> float:
         """Seconds for which this result is valid."""
@@ -65,26 +59,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(slots=True)  # not frozen: that would take three times as long to create
-class _Entry(Generic[R]):
-    """A cached result or exception, valid until an instant on Trio's clock."""
-
-    result: R | None
-    error: Exception | None
-    expires: float
-
-    def outcome(self) -> R:
-        """Return the result, or raise the exception."""
-        if self.error is not None:
-            raise copied(self.error).with_traceback(None)
-        return self.result  # type: ignore[return-value] # an entry without an exception has a result, which may be None
-
-
 class cached(Policy[P, R]):  # noqa: N801 - used like a function
     """A function that caches its last `size` results, each for `ttl` seconds.
 
-    None is a result like any other. An exception is not cached, unless its type is among `errors`. Concurrent first
-    calls with one key are all made: put `single_flight` inside to share them.
+    None is a result like any other. Exceptions are not cached. Concurrent first calls with one key are all made: put
+    `single_flight` inside to share them.
 
     Args:
         function: An async callable or an `AsyncFunction`.
@@ -96,8 +75,6 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
         negative_ttl: Seconds for which a negative result is valid, at least 0; 0: it is not cached. None: the same as
             `ttl`.
         is_negative: result -> whether it is negative. By default, None is the only negative result.
-        errors: An exception type, or a tuple of them, to cache like a negative result. A cached exception is raised
-            again without its traceback and its cause.
 
     Attributes:
         hits: Calls answered from the cache.
@@ -109,7 +86,7 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
     Cancellation: the result of a cancelled call is not cached.
 
     Example:
-        lookup = cached(single_flight(fetch), ttl=300.0, negative_ttl=10.0, errors=LookupError)
+        lookup = cached(single_flight(fetch), ttl=300.0, negative_ttl=10.0)
     """
 
     def __init__(
@@ -121,18 +98,16 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
         key: Callable[..., Hashable] | None = None,
         negative_ttl: float | None = None,
         is_negative: Callable[[R], bool] = is_none,
-        errors: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> None:
-        options = {"size": size, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative, "errors": errors}
+        options = {"size": size, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
         super().__init__(function, key=key, **options)
         self._size = check_int("size", size, at_least=1)
         self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
-        self._errors = check_exception_types("errors", errors)
         self.hits = 0
         self.misses = 0
-        self._entries: OrderedDict[Hashable, _Entry[R]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[R, float]] = OrderedDict()  # the result, and when it expires
         self._run_change = RunChange()
-        self._has_instants = min(ttl, self._lifetime.negative_seconds) < math.inf
+        self._has_instants = min(ttl, math.inf if negative_ttl is None else negative_ttl) < math.inf
 
     @enable_ki_protection
     async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
@@ -142,33 +117,21 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
         if self._has_instants:
             self._drop_instants_of_another_run()
         entry = self._entries.get(key)
-        if entry is not None and (entry.expires == math.inf or trio.current_time() < entry.expires):
+        if entry is not None and (entry[1] == math.inf or trio.current_time() < entry[1]):
             self.hits += 1
             from_cache.set(True)
             self._entries.move_to_end(key)
-            return entry.outcome()
+            return entry[0]
         self.misses += 1
-        try:
-            result: R = await self._call(*values)
-        except self._errors as error:
-            self._store(key, None, without_frames(error), self._lifetime.negative_seconds)
-            raise
-        self._store(key, result, None, self._lifetime.seconds_for(result))
+        result: R = await self._call(*values)
+        if seconds := self._lifetime.seconds_for(result):
+            self._entries[key] = result, trio.current_time() + seconds
+            self._entries.move_to_end(key)
+            if len(self._entries) > self._size:
+                self._entries.popitem(last=False)
         return result
-
-    def _store(self, key: Hashable, result: R | None, error: Exception | None, seconds: float) -> None:
-        if not seconds:
-            return
-        expires = math.inf
-        if seconds < math.inf:
-            self._drop_instants_of_another_run()
-            expires = trio.current_time() + seconds
-        self._entries[key] = _Entry(result, error, expires)
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)
 
     def _drop_instants_of_another_run(self) -> None:
         if self._run_change.has_happened():
-            for key in [key for key, entry in self._entries.items() if entry.expires != math.inf]:
+            for key in [key for key, (_, expires) in self._entries.items() if expires < math.inf]:
                 del self._entries[key]
