@@ -1,10 +1,9 @@
-"""The adapter `in_thread`: blocking callables. Also the checks and errors that several adapters share."""
+"""The adapter `in_thread`: blocking callables. Also the check that several adapters share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import CoroutineType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import trio
@@ -16,8 +15,6 @@ __all__ = ["check_synchronous", "in_thread"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-IN_THREAD = ("in_thread", "a blocking callable")
 
 
 class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
@@ -42,23 +39,14 @@ class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     """
 
     def __init__(self, function: Callable[P, R]) -> None:
-        check_synchronous(function, *IN_THREAD)
+        check_synchronous(function, "in_thread", "a blocking callable")
         self.function: Callable[P, R] = function
 
     async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function in a thread and return its result."""
         limiter = trio.CapacityLimiter(1)
-        call = partial(self.function, *arguments, **keywords)
-        (result,) = await trio.to_thread.run_sync(_in_tuple, call, abandon_on_cancel=True, limiter=limiter)
-        if isinstance(result, CoroutineType):
-            result.close()
-            raise _is_async_already(self.function, *IN_THREAD)
-        return result
-
-
-def _in_tuple(call: Callable[[], R]) -> tuple[R]:
-    """The result in a tuple, because Trio has another message for a coroutine."""
-    return (call(),)
+        call = partial(self.function, **keywords) if keywords else self.function
+        return await trio.to_thread.run_sync(call, *arguments, abandon_on_cancel=True, limiter=limiter)
 
 
 def check_synchronous(function: Any, adapter: str, takes: str) -> None:
@@ -68,13 +56,9 @@ def check_synchronous(function: Any, adapter: str, takes: str) -> None:
         TypeError: It is not. The message names the adapter to use instead.
     """
     if is_async(function):
-        raise _is_async_already(function, adapter, takes)
+        raise TypeError(
+            f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
+            "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
+        )
     if not callable(function):
         raise TypeError(f"{adapter} takes {takes}, got {describe(function)}")
-
-
-def _is_async_already(function: object, adapter: str, takes: str) -> TypeError:
-    return TypeError(
-        f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
-        "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
-    )
