@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -34,9 +34,6 @@ def rehearse(
     capacity: int | Sequence[int] = (),
     mode: Literal["ordered", "unordered"] = "ordered",
     tasks: int | None = None,
-    weight: Callable[..., float] | None = None,
-    weight_name: str | None = None,
-    max_calls: int | None = None,
     **options: Any,
 ) -> Forecast:
     """Forecast a job of `ordered_wait` or `unordered_wait`: its time, its calls, and what they cost.
@@ -65,13 +62,10 @@ def rehearse(
             of the load that the sample has reached, divided by the tasks.
         mode: The operator of the job: "ordered" (the default) or "unordered".
         tasks: How many tasks can run at once, at least 1. None: according to the configuration of the session.
-        weight: The values of the input columns -> what the call weighs; see `record`. None: that of the first gate that
-            has a weight, or else of the `cluster_budget`. The forecast has this weight only: a `cluster_rate` with
-            another one is used as the sample has used it, on average.
-        weight_name: As for `record`. By default, the name of the gate.
-        max_calls: As for `record`. None by default.
         options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `cluster_budget`, `gate`,
-            `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full.
+            `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full. What
+            calls weigh is the weight of the first gate that has one, or else of the `cluster_budget`. The forecast has
+            this weight only: a `cluster_rate` with another one is used as the sample has used it, on average.
 
     Returns:
         A `Forecast`. Its capacities count per task, and its elements are the rows, or groups, to call. Its `best` has
@@ -87,8 +81,6 @@ def rehearse(
         ordered_wait(*job, **forecast.best)
     """
     capacities = _capacities(capacity)
-    if weight is not None and not callable(weight):
-        raise TypeError(f"weight must be callable, got {describe(weight)}")
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:
@@ -99,17 +91,15 @@ def rehearse(
     counts = job_rows.partitions()
     at_once = min(len(counts), job.slots)
     gates, rates = job.gates(at_once), job.measured_rates()
-    if weight is None and (weighing := [gate for gate in gates if gate.weight is not None]):
-        weight_name = weight_name or weighing[0].name
+    weighing = next((gate for gate in gates if gate.weight is not None), None)
     recorded = job_rows.record(
         sample,
         sum(counts),
         at_once * max(capacities, default=sample),
         retry=options.get("retry"),
         gate=[*gates, *rates] or None,
-        weight=job.weight_of(weight) or next((gate.weight for gate in gates if gate.weight), None),
-        weight_name=weight_name,
-        max_calls=max_calls,
+        weight=None if weighing is None else weighing.weight,
+        weight_name=None if weighing is None else weighing.name,
     )
     taken = recorded.sample
     job = replace(job, paces=[rate.pace(len(taken.calls)) for rate in rates])

@@ -258,12 +258,12 @@ def _answers_of_group(rows: Sequence[Row], result: Any) -> list[tuple[Row, Any]]
 
 def _run_in_thread(main: Callable[[], Any]) -> Any:
     """Run on Trio in another thread: this one may have a loop, as in a notebook. Ctrl-C cancels the run."""
-    cancels: list[Callable[[], Any]] = []
+    tokens: list[trio.lowlevel.TrioToken] = []
+    scope = trio.CancelScope()
 
     async def run() -> Any:
-        with trio.CancelScope() as scope:
-            token = trio.lowlevel.current_trio_token()
-            cancels.append(lambda: token.run_sync_soon(scope.cancel))
+        tokens.append(trio.lowlevel.current_trio_token())
+        with scope:
             return await main()
 
     with ThreadPoolExecutor(1, "udfs rehearse") as executor:
@@ -271,6 +271,6 @@ def _run_in_thread(main: Callable[[], Any]) -> Any:
         try:
             return future.result()
         except KeyboardInterrupt:
-            for cancel in cancels:
-                cancel()
+            for token in tokens:
+                token.run_sync_soon(scope.cancel)
             raise
