@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from trio_asyncio_io.policies import cached, persistent, single_flight
-from trio_asyncio_io.policies._persistent.policy import stable_key
+from trio_asyncio_io.policies._persistent import stable_key
 from trio_asyncio_io.policies._policy import distinct_key
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 

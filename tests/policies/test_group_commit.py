@@ -12,7 +12,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.support import PATIENCE
-from trio_asyncio_io.policies._persistent.store import GroupCommit
+from trio_asyncio_io.policies._persistent import GroupCommit
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
 

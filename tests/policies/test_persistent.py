@@ -24,8 +24,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from tests.support import PATIENCE, outputs
 from trio_asyncio_io import AsyncFunction, ordered_wait, unordered_wait
 from trio_asyncio_io.policies import CacheError, cached, persistent, single_flight
-from trio_asyncio_io.policies._persistent.policy import stable_key
-from trio_asyncio_io.policies._persistent.store import Insert, Store
+from trio_asyncio_io.policies._persistent import Insert, Store, stable_key
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
@@ -165,7 +164,7 @@ async def test_results_expire_on_the_wall_clock(path: Path, monkeypatch: pytest.
     misses = []
     for now in (1e9, 1e9 + 9.5, 1e9 + 10.0, 1e9 + 99.5, 1e9 + 100.0):
         clock = SimpleNamespace(time=lambda now=now: now)
-        monkeypatch.setattr("trio_asyncio_io.policies._persistent.store.time", clock)
+        monkeypatch.setattr("trio_asyncio_io.policies._persistent.time", clock)
         async with opened(function):
             await function("something")
             await function("nothing")

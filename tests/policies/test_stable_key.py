@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import stable_id
-from trio_asyncio_io.policies._persistent.policy import stable_key
+from trio_asyncio_io.policies._persistent import stable_key
 
 DAY = datetime(2026, 3, 1, 2, 30)
 DIFFERENT = [
@@ -85,7 +85,7 @@ def test_another_process_makes_the_same_key() -> None:
 from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
-from trio_asyncio_io.policies._persistent.policy import stable_key
+from trio_asyncio_io.policies._persistent import stable_key
 DAY = datetime(2026, 3, 1, 2, 30)
 print(stable_key(("EWR", 3, 1.5, None, True, b"\\x00", Decimal("1.5"), DAY, timedelta(1), UUID(int=7))))
 """

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.policies import CacheError
-from trio_asyncio_io.policies._persistent.store import FORMAT, Insert, Store
+from trio_asyncio_io.policies._persistent import FORMAT, Insert, Store
 
 FLIPS = pytest.mark.parametrize("flips", thorough_except([75], [75, 1_000]))
 ROUNDS = 80
@@ -39,7 +39,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("trio_asyncio_io.policies._persistent.store.time", clock)
+    monkeypatch.setattr("trio_asyncio_io.policies._persistent.time", clock)
     return clock
 
 
@@ -316,7 +316,7 @@ def test_a_row_that_is_removed_or_moved_to_another_key_is_missing_or_refused(pat
 
 READ_AND_WRITE = """
 import sys
-from trio_asyncio_io.policies._persistent.store import Insert, Store
+from trio_asyncio_io.policies._persistent import Insert, Store
 
 path, seed = sys.argv[1], int(sys.argv[2])
 store = Store(path, "n")
@@ -334,7 +334,7 @@ store.close()
 CREATE = """
 import sys
 import time
-from trio_asyncio_io.policies._persistent.store import Insert, Store
+from trio_asyncio_io.policies._persistent import Insert, Store
 
 for number in range(int(sys.argv[2])):
     store = Store(f"{sys.argv[1]}/{number}", "n")
