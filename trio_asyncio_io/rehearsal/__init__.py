@@ -11,17 +11,18 @@ The simulation runs the operator's own parts against a model of the service.
 # The layout. Imports point down only. Only `_record` imports Trio.
 #
 #     _forecast              simulates each setting several times, and compares them
-#     _drawing  _sentences   a forecast as a table and as a drawing, and in words
-#     _record  _simulation   takes a sample with the operator; one simulated run, without tasks
-#     _service  _row         the model of the service, fitted to a sample; the forecast for one capacity
+#     _record  _simulation  _views
+#                            takes a sample with the operator; one simulated run, without tasks;
+#                            a row of a forecast, and all rows as a table, as a drawing and in sentences
+#     _service               the model of the service, fitted to a sample
 #     _cap                   the rates at which the service may admit calls
 #     _sample                the calls of a sample
 
 from .._values.public import publish
 from ._forecast import Forecast, rehearse
 from ._record import record
-from ._row import ForecastRow
 from ._sample import RecordedCall, Sample
+from ._views import ForecastRow
 
 __all__ = ["Forecast", "ForecastRow", "RecordedCall", "Sample", "record", "rehearse"]
 

@@ -16,12 +16,10 @@ from .._core.options import Options
 from .._core.retry import RetryStrategy
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe, duration
-from ._drawing import drawing_of, text_of
-from ._row import ForecastRow
 from ._sample import Sample
-from ._sentences import assumptions
 from ._service import Service, fit, resampled
 from ._simulation import Run, gates_of, simulate
+from ._views import ForecastRow, assumptions, drawing_of, text_of
 
 __all__ = ["Forecast", "rehearse"]
 
