@@ -469,7 +469,7 @@ async def test_gates_of_one_class_are_told_apart_by_their_names(autojump_clock: 
     waits = results.statistics().seconds_by_gate
     assert {*waits} == {"RateLimit 'tokens'"}
     assert "RateLimit 'tokens'" in str(results.explain())
-    assert "(RateLimit 'tokens')" in summary(results.statistics(), 1.0)
+    assert "gated by RateLimit 'tokens'" in summary(results.statistics(), 1.0)
 
 
 LIMIT, NAMED = RateLimit(1.0), RateLimit(1.0, name="weather")
