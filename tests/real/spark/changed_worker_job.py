@@ -1,9 +1,13 @@
-"""A job in one worker with a daemon that differs from PySpark's: a column UDF, then a DataFrame operator."""
+"""A job in one worker with a daemon that differs from PySpark's: a column UDF, then a DataFrame operator.
+
+Before Spark 4.1, the column UDF is refused.
+"""
 
 from __future__ import annotations
 
 import sys
 
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from udfs import async_pandas_udf, unordered_wait
@@ -29,7 +33,10 @@ def main() -> None:
     column = numbers.select("id", async_pandas_udf(double, "long", timeout=60.0)("id").alias("twice"))
     rows = unordered_wait(numbers, double, "twice long", timeout=60.0)
     for out in (column, rows):
-        sys.stdout.write(f"rows {sorted(map(tuple, out.collect()))}\n")
+        try:
+            sys.stdout.write(f"rows {sorted(map(tuple, out.collect()))}\n")
+        except PythonException as error:
+            sys.stdout.write(f"{error}\n")
     spark.stop()
 
 

@@ -168,13 +168,13 @@ def add_one_by_expression(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
 
 
 @pytest.mark.thorough
+@pytest.mark.skipif(not hasattr(F, "arrow_udf"), reason="both would run in one worker and exchange pandas objects")
 @pytest.mark.parametrize(
     "function", thorough_except([add_one_by_map], [add_one, add_one_by_map, add_one_by_expression])
 )
 def test_a_pandas_udf_over_iterators_may_be_called_on_the_result_and_the_other_way_round(
     numbers: DataFrame, function: Any
 ) -> None:
-    """Before Spark 4.1, both run in one worker and exchange pandas objects."""
     theirs = F.pandas_udf(function, "long")  # type: ignore[call-overload]
     out = numbers.select(plus_one(theirs("id")), plus_one(plus_one(theirs("id")))).collect()
     assert [tuple(row) for row in out] == [(value + 2, value + 3) for value in range(ROWS)]
@@ -182,28 +182,23 @@ def test_a_pandas_udf_over_iterators_may_be_called_on_the_result_and_the_other_w
     assert [tuple(row) for row in out] == [(value + 2, value + 3) for value in range(ROWS)]
 
 
-@pytest.mark.skipif(hasattr(F, "arrow_udf"), reason="Spark converts Arrow data to pandas objects itself")
-def test_values_between_it_and_a_pandas_udf_are_exact(numbers: DataFrame) -> None:
-    """Integers with nulls, which pandas has as floats, stay integers."""
-
-    @async_pandas_udf("long", timeout=PATIENCE)
-    async def large_or_null(value: int) -> int | None:
-        return None if value % 2 else value + 2**60
-
-    theirs = F.pandas_udf(add_one, "long")  # type: ignore[call-overload]
-    out = numbers.select(theirs(large_or_null("id"))).collect()
-    assert [row[0] for row in out] == [None if value % 2 else value + 2**60 + 1 for value in range(ROWS)]
+@pytest.mark.skipif(hasattr(F, "arrow_udf"), reason="Spark has Arrow UDFs")
+@pytest.mark.parametrize("function", [add_one, add_one_by_expression])
+def test_a_pandas_udf_over_iterators_in_the_same_worker_is_refused(numbers: DataFrame, function: Any) -> None:
+    theirs = F.pandas_udf(function, "long")  # type: ignore[call-overload]
+    for column in (plus_one(theirs("id")), theirs(plus_one("id"))):
+        with pytest.raises(
+            PythonException, match=r"plus_one cannot exchange Arrow data .* another pandas UDF: use ord"
+        ):
+            numbers.select(column).collect()
 
 
 @pytest.mark.skipif(hasattr(F, "arrow_udf"), reason="Spark has Arrow UDFs")
-def test_a_value_that_pandas_would_alter_is_refused_between_it_and_a_pandas_udf(numbers: DataFrame) -> None:
-    def number_or_null(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        for batch in batches:
-            yield batch.where(batch % 2 == 0)
-
-    theirs = F.pandas_udf(number_or_null, "long")  # type: ignore[call-overload]
-    with pytest.raises(PythonException, match=r"plus_one cannot exchange a number that may be null or NaN .* ordered_"):
-        numbers.select(plus_one(theirs("id"))).collect()
+def test_a_pandas_udf_that_returns_a_map_in_the_same_worker_is_an_error(numbers: DataFrame) -> None:
+    theirs = F.pandas_udf(add_one_by_map, "long")  # type: ignore[call-overload]
+    for column in (plus_one(theirs("id")), theirs(plus_one("id"))):
+        with pytest.raises(PythonException):
+            numbers.select(column).collect()
 
 
 @pytest.mark.variation
