@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
@@ -12,7 +11,7 @@ from typing import Any
 from .._spark_version import check_reports_progress
 from .metrics import SUMS, observed_sums, summary
 
-__all__ = ["TaskCounts", "watch_on"]
+__all__ = ["JobWatch", "TaskCounts", "watch_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,57 +46,67 @@ class TaskCounts:
         ]
 
 
-def watch_on(session: Any) -> ClassicWatch | RemoteWatch:
+def watch_on(session: Any) -> JobWatch:
     """Watches the jobs of a session, classic or remote, that start from now on."""
-    return RemoteWatch(session) if getattr(session, "_sc", None) is None else ClassicWatch(session)
+    return _RemoteWatch(session) if getattr(session, "_sc", None) is None else _ClassicWatch(session)
 
 
-class ClassicWatch:
-    """Uses Spark's status tracker, which retains about a thousand jobs."""
+class JobWatch:
+    """The tasks of a session's jobs, and its streaming queries, including those that ended during the watch."""
 
     def __init__(self, session: Any) -> None:
-        self._tracker = session.sparkContext.statusTracker()
-        self._streams = _Streams(session)
-        self._ended_jobs: set[int] = self._jobs()
-        self._ended = TaskCounts()  # the counts of the jobs that ended during the watch
-        self._last = TaskCounts()
+        self._session = session
+        self._tasks = TaskCounts()
+        self._lines: dict[str, str] = {}
 
     def counts(self) -> TaskCounts:
         """The current counts, or the last ones if Spark does not respond."""
         with suppress(Exception):  # the session was stopped or the JVM has ended, which the user's own calls report
-            self._last = self._now()
-        return self._last
+            self._count_tasks()
+            for query in self._session.streams.active:
+                if line := _line_of(query.name, query.lastProgress):
+                    self._lines[str(query.runId)] = line
+        return replace(self._tasks, streams=tuple(self._lines.values()))
 
     def close(self) -> None:
-        """Do nothing: there is nothing to stop."""
+        """Stop watching."""
+
+    def _count_tasks(self) -> None:
+        """Update the counts of tasks."""
+
+
+class _ClassicWatch(JobWatch):
+    """Uses Spark's status tracker, which retains about a thousand jobs."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__(session)
+        self._tracker = session.sparkContext.statusTracker()
+        self._ended: set[int] = self._jobs()  # or started before the watch
+        self._counts: dict[int, TaskCounts] = {}
 
     def _jobs(self) -> set[int]:
-        """The retained jobs, including those of the session's streams."""
-        groups = [None, *self._streams.run_ids()]
+        """The retained jobs, including those of the session's streams, whose run IDs are the names of job groups."""
+        groups = [None, *(str(query.runId) for query in self._session.streams.active)]
         grouped = {job for group in groups for job in self._tracker.getJobIdsForGroup(group)}
         return grouped | set(self._tracker.getActiveJobsIds())
 
-    def _now(self) -> TaskCounts:
-        jobs = self._jobs()
-        self._ended_jobs &= jobs
-        running = TaskCounts()
-        for job in jobs - self._ended_jobs:
+    def _count_tasks(self) -> None:
+        for job in self._jobs() - self._ended:
             info = self._tracker.getJobInfo(job)
-            if info is None or info.status == "RUNNING":
-                running += self._counts_of(info)
-            else:
-                self._ended += self._counts_of(info, has_ended=True)
-                self._ended_jobs.add(job)
-        return replace(self._ended + running, streams=self._streams.lines())
+            if info is not None:
+                self._counts[job] = self._counts_of(info)
+                if info.status != "RUNNING":
+                    self._ended.add(job)
+        self._tasks = sum(self._counts.values(), TaskCounts())
 
-    def _counts_of(self, info: Any, *, has_ended: bool = False) -> TaskCounts:
+    def _counts_of(self, job: Any) -> TaskCounts:
         """The counts of a job, without stages that Spark skips, because their output exists already.
 
         Spark does not report which ones it skips. A stage reads the output of earlier ones, so one that has not begun
         when a later one has will not run.
         """
-        counts, may_begin = TaskCounts(), not has_ended
-        for number in [] if info is None else sorted(info.stageIds, reverse=True):
+        counts, may_begin = TaskCounts(), job.status == "RUNNING"
+        for number in sorted(job.stageIds, reverse=True):
             stage = self._tracker.getStageInfo(number)
             if stage is None:
                 continue
@@ -110,27 +119,14 @@ class ClassicWatch:
         return counts
 
 
-class RemoteWatch:
+class _RemoteWatch(JobWatch):
     """Uses the progress reports of the Spark Connect client, which arrive while it waits for a query."""
 
     def __init__(self, session: Any) -> None:
         check_reports_progress(session)
-        self._session = session
-        self._streams = _Streams(session)
-        self._lock = threading.Lock()
-        self._stages: dict[tuple[str, int], tuple[int, int]] = {}
-        self._running = 0
+        super().__init__(session)
+        self._stages: dict[tuple[str | None, int], TaskCounts] = {}
         session.registerProgressHandler(self._on_progress)
-
-    def counts(self) -> TaskCounts:
-        """The current counts, or the last ones if Spark does not respond."""
-        streams: tuple[str, ...] = ()
-        with suppress(Exception):  # as in a classic session
-            streams = self._streams.lines()
-        with self._lock:
-            done = sum(done for done, _ in self._stages.values())
-            total = sum(total for _, total in self._stages.values())
-            return TaskCounts(done, total, self._running, 0, streams)
 
     def close(self) -> None:
         """Stop watching."""
@@ -143,29 +139,10 @@ class RemoteWatch:
         operation_id: str | None,
         done: bool,  # noqa: FBT001 - Spark's signature
     ) -> None:
-        with self._lock:
-            self._running = 0 if done else inflight_tasks
-            for stage in stages or ():
-                self._stages[operation_id or "", stage.stage_id] = (stage.num_completed_tasks, stage.num_tasks)
-
-
-class _Streams:
-    """The session's streaming queries, including those that ended during the watch."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-        self._lines: dict[str, str] = {}
-
-    def run_ids(self) -> list[str]:
-        """The run IDs of the active queries, which are also the names of their job groups."""
-        return [str(query.runId) for query in self._session.streams.active]
-
-    def lines(self) -> tuple[str, ...]:
-        """One line for each query that has completed a micro-batch."""
-        for query in self._session.streams.active:
-            if line := _line_of(query.name, query.lastProgress):
-                self._lines[str(query.runId)] = line
-        return tuple(self._lines.values())
+        for stage in stages or ():
+            self._stages[operation_id, stage.stage_id] = TaskCounts(stage.num_completed_tasks, stage.num_tasks)
+        running = TaskCounts(running=0 if done else inflight_tasks)
+        self._tasks = sum(list(self._stages.values()), running)
 
 
 def _line_of(name: str | None, progress: Any) -> str | None:
