@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import pickle
-import sys
 from dataclasses import dataclass, field
-from importlib import import_module
 from io import BytesIO
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
@@ -18,7 +16,7 @@ from pyspark import cloudpickle
 
 from trio_asyncio_io.integration import describe, is_async, name_of
 
-__all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "pack", "parameter_names"]
+__all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "pack"]
 
 PATTERN = """\
 Open clients, connections, locks and nurseries in the worker. Do not capture them on the driver:
@@ -36,11 +34,6 @@ ON_THE_DRIVER = (
     "DataFrames and sessions of Spark exist only on the driver. Join the DataFrame, or collect its rows on the driver "
     "and capture those."
 )
-
-# Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`
-_ANNOTATIONS: dict[str, Any] = {}
-if sys.version_info >= (3, 14):
-    _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
 
 # Spark's broadcast variables. A PySpark that is only a client of Spark Connect lacks the class
 BROADCAST: Final[Any] = getattr(pyspark, "Broadcast", ())
@@ -149,28 +142,6 @@ def dumped(value: object, label: str) -> Pickled:
 def loaded(payload: bytes, broadcasts: Broadcasts) -> Any:
     """A new copy of a value that was pickled by `dumped`."""
     return _Unpickler(payload, broadcasts).load()
-
-
-def parameter_names(function: Any) -> list[str]:
-    """The names of the function's parameters, which are its input columns by default.
-
-    Excludes optional keywords and parameters bound by a `partial`.
-
-    Raises:
-        TypeError: The function has no signature, or no parameters, or any number of them.
-    """
-    while hasattr(function, "function"):  # a policy or an adapter
-        function = function.function
-    try:
-        found = inspect.signature(getattr(function, "invoke", function), **_ANNOTATIONS).parameters.values()
-    except (TypeError, ValueError):
-        found = ()  # type: ignore[assignment]
-    # A keyword that a partial binds is one with a default
-    parameters = [each for each in found if each.kind is not each.KEYWORD_ONLY or each.default is each.empty]
-    names = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    if not names or len(names) != len(parameters):
-        raise TypeError(f"cannot infer the input columns from the parameters of {name_of(function)}: give inputs=[...]")
-    return names
 
 
 class _Pickler(cloudpickle.CloudPickler):

@@ -1,37 +1,43 @@
-"""Signature: how many columns the user's function accepts."""
+"""Signature: the parameters of the user's function, and how many columns it accepts."""
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Sequence
-from functools import partial
+from importlib import import_module
 from typing import Any
 
 from trio_asyncio_io.integration import name_of
 
-__all__ = ["check_arity", "signature_of"]
+__all__ = ["check_arity", "parameter_names", "signature_of"]
 
 WRAPPERS = "trio_asyncio_io."
 
+# Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`
+_ANNOTATIONS: dict[str, Any] = {}
+if sys.version_info >= (3, 14):
+    _ANNOTATIONS["annotation_format"] = import_module("annotationlib").Format.STRING
 
-def signature_of(function: Any) -> inspect.Signature | None:
+
+def signature_of(function: Any, *, follow_wrapped: bool = False) -> inspect.Signature | None:
     """The parameters of a function that is called with columns, without annotations and values of defaults.
 
     A policy or an adapter passes all arguments on to its function, whose parameters these are then. None if they
     cannot be read.
 
-    Raises:
-        TypeError: It is a `partial` that binds a parameter in front of one for a column by keyword.
+    Args:
+        function: An async callable or an `AsyncFunction`.
+        follow_wrapped: Whether the parameters are those of the function below its decorators, which may pass on other
+            arguments than they get.
     """
     while type(function).__module__.startswith(WRAPPERS) and hasattr(function, "function"):
         function = function.function
+    invoke = getattr(function, "invoke", function)
     try:
-        # A decorator may pass on other arguments than it gets, so these are its own parameters
-        found = inspect.signature(getattr(function, "invoke", function), follow_wrapped=False)
-    except (TypeError, ValueError, NameError):  # Python 3.14 evaluates annotations, which may be for type checkers only
+        found = inspect.signature(invoke, follow_wrapped=follow_wrapped, **_ANNOTATIONS)
+    except (TypeError, ValueError):
         return None
-    if isinstance(function, partial):
-        _check_partial(function, found)
     empty = inspect.Parameter.empty
     parameters = [
         each.replace(annotation=empty, default=each.default if each.default is empty else None)
@@ -40,23 +46,21 @@ def signature_of(function: Any) -> inspect.Signature | None:
     return inspect.Signature(parameters)
 
 
-def _check_partial(function: partial[Any], found: inspect.Signature) -> None:
-    """Check that the parameters behind those that a `partial` binds by keyword can still be given by position."""
-    before = inspect.signature(function.func, follow_wrapped=False).parameters
-    order = list(before)
-    behind = [
-        each.name
-        for each in found.parameters.values()
-        if each.kind is each.KEYWORD_ONLY and each.default is each.empty
-        if each.name in before and before[each.name].kind is each.POSITIONAL_OR_KEYWORD
-    ]
-    if behind:
-        names = ", ".join(behind)
-        bound = ", ".join(each for each in order[: order.index(behind[0])] if each in function.keywords)
-        raise TypeError(
-            f"{name_of(function)} takes {names} by keyword, because the partial binds {bound} by keyword, and columns "
-            f"are passed by position: bind {bound} by position, or declare {bound} behind {names}"
-        )
+def parameter_names(function: Any) -> list[str]:
+    """The names of the function's parameters, which are its input columns by default.
+
+    Excludes optional keywords and parameters bound by a `partial`.
+
+    Raises:
+        TypeError: The function has no signature, or no parameters, or any number of them.
+    """
+    signature = signature_of(function, follow_wrapped=True)
+    found = () if signature is None else signature.parameters.values()
+    # A keyword that a partial binds is one with a default
+    parameters = [each for each in found if each.kind is not each.KEYWORD_ONLY or each.default is each.empty]
+    if not parameters or any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
+        raise TypeError(f"cannot infer the input columns from the parameters of {name_of(function)}: give inputs=[...]")
+    return [each.name for each in parameters]
 
 
 def check_arity(name: str, signature: inspect.Signature | None, columns: Sequence[object]) -> None:
@@ -85,7 +89,10 @@ def _refusal(name: str, signature: inspect.Signature, columns: Sequence[object])
     keywords = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
     if keywords:
         names = ", ".join(keywords)
-        return f"{name} takes {names} by keyword, and columns are passed by position: remove the * from its parameters"
+        return (
+            f"{name} takes {names} by keyword, and columns are passed by position: remove the * from its parameters; a "
+            f"partial must bind by position what is in front of {names}"
+        )
     inputs = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     least = sum(each.default is each.empty for each in inputs)
     most = len(inputs)

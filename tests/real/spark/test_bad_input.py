@@ -101,7 +101,7 @@ TYPES = {
     ),
     "a partial that binds the first parameter by keyword": (
         {"function": partial(in_currency, currency="EUR"), "inputs": ["day"]},
-        "in_currency takes day by keyword, because the partial binds currency by .*: bind currency by position",
+        "in_currency takes day by keyword, and columns .* a partial must bind by position what is in front of day",
     ),
     "a timeout of None": ({"timeout": None}, "timeout must be seconds as a number"),
     "a retry that is a number": ({"retry": 3}, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),

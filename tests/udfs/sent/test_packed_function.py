@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from functools import partial, wraps
@@ -21,7 +20,7 @@ from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached
 from udfs import async_pandas_udf
-from udfs._sent.packed_function import pack, parameter_names
+from udfs._sent.packed_function import pack
 
 
 async def look_up(origin: str, hour: int) -> str:
@@ -274,49 +273,3 @@ def test_a_recursive_function_that_captures_a_lock_is_refused() -> None:
     with pytest.raises(TypeError, match="cannot be sent to the workers"):
         pack(again)
     unset = 0
-
-
-async def any_number(*values: int) -> int:
-    return sum(values)
-
-
-async def nothing() -> None: ...
-
-
-async def with_keyword(origin: str, *, language: str = "de") -> str:
-    return origin + language
-
-
-@pytest.mark.parametrize(
-    ("function", "names"),
-    [
-        (look_up, ["origin", "hour"]),
-        (Lookup(), ["origin"]),
-        (AnyObject(), ["tailnum"]),
-        (partial(look_up, "EWR"), ["hour"]),
-        (partial(look_up, hour=5), ["origin"]),
-        (with_keyword, ["origin"]),
-        (cached(partial(look_up, hour=5)), ["origin"]),
-        (cached(look_up), ["origin", "hour"]),
-    ],
-    ids=stable_id,
-)
-def test_the_input_columns_are_inferred_from_the_parameters(function: Any, names: list[str]) -> None:
-    assert parameter_names(function) == names
-
-
-@pytest.mark.parametrize(
-    "function", [any_number, nothing, in_thread(max), partial(look_up, "EWR", hour=5)], ids=stable_id
-)
-def test_inputs_is_required_if_the_columns_cannot_be_inferred(function: Any) -> None:
-    with pytest.raises(
-        TypeError, match=r"cannot infer the input columns from the parameters of .*: give inputs=\[\.\.\.\]"
-    ):
-        parameter_names(function)
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="older versions evaluate annotations at the definition")
-def test_annotations_may_contain_names_that_only_type_checkers_know() -> None:
-    namespace: dict[str, Any] = {}
-    exec(compile("async def function(origin: OnlyForCheckers): ...", "module.py", "exec", dont_inherit=True), namespace)
-    assert parameter_names(namespace["function"]) == ["origin"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
@@ -13,7 +14,7 @@ from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import ResultFuture, from_callback, in_thread
 from trio_asyncio_io.policies import cached, hedged
-from udfs._sent.signature import check_arity, signature_of
+from udfs._sent.signature import check_arity, parameter_names, signature_of
 
 
 async def one(a: int) -> int:
@@ -119,14 +120,9 @@ def test_a_function_is_called_with_as_many_columns_as_it_takes(function: Any, nu
         (
             by_keyword,
             "ab",
-            "it takes a, b by keyword, and columns are passed by position: remove the * from its parameters",
-        ),
-        (
-            partial(price, 1, currency="EUR"),
-            "ab",
             (
-                "price takes amount by keyword, because the partial binds currency by keyword, and columns are passed "
-                "by position: bind currency by position, or declare currency behind amount"
+                "it takes a, b by keyword, and columns are passed by position: remove the * from its parameters; a "
+                "partial must bind by position what is in front of a, b"
             ),
         ),
         (one, "", "it needs at least one column: call it with columns or names of columns"),
@@ -138,3 +134,37 @@ def test_another_number_of_columns_is_refused_with_advice(function: Any, columns
     with pytest.raises(TypeError) as caught:
         check_arity("it", signature_of(function), columns)
     assert str(caught.value) == message
+
+
+async def nothing() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (optional, ["a", "b"]),
+        (Lookup(), ["a"]),
+        (partial(optional, 1), ["b"]),
+        (partial(optional, b=5), ["a"]),
+        (cached(partial(optional, b=5)), ["a"]),
+        (cached(optional), ["a", "b"]),
+    ],
+    ids=stable_id,
+)
+def test_the_input_columns_are_inferred_from_the_parameters(function: Any, names: list[str]) -> None:
+    assert parameter_names(function) == names
+
+
+@pytest.mark.parametrize("function", [any_number, nothing, in_thread(max), partial(optional, 1, b=5)], ids=stable_id)
+def test_inputs_is_required_if_the_columns_cannot_be_inferred(function: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"cannot infer the input columns from the parameters of .*: give inputs=\[\.\.\.\]"
+    ):
+        parameter_names(function)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="older versions evaluate annotations at the definition")
+def test_annotations_may_contain_names_that_only_type_checkers_know() -> None:
+    namespace: dict[str, Any] = {}
+    exec(compile("async def function(origin: OnlyForCheckers): ...", "module.py", "exec", dont_inherit=True), namespace)
+    assert parameter_names(namespace["function"]) == ["origin"]
