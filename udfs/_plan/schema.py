@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from difflib import get_close_matches
 from itertools import count, islice
 from typing import Any, Final
@@ -30,16 +31,8 @@ __all__ = [
 # The collation of strings that have no other one
 BY_BYTES: Final = "UTF8_BINARY"
 
-UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-
+# A part of an interval, whose plural is a parameter of `timedelta`
+_NUMBER_AND_UNIT: Final = r"(\d+(?:\.\d+)?)\s*(microsecond|millisecond|second|minute|hour|day|week)s?\s*"
 
 COLUMNS: Final = 'the schema must give each new column a name and a type, such as "temp double, wind double"'
 A_TYPE: Final = (
@@ -192,18 +185,14 @@ def microseconds(interval: Any) -> int:
         TypeError: It is not a string.
         ValueError: It is not an interval, or it is negative.
     """
+    rule = 'max_out_of_orderness must be an interval such as "10 seconds"'
     if not isinstance(interval, str):
-        raise TypeError(f'max_out_of_orderness must be an interval such as "10 seconds", got {interval!r}')
+        raise TypeError(f"{rule}, got {interval!r}")
     text = interval.strip().lower().removeprefix("interval ").strip()
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text)
-    if not parts or re.sub(r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*", "", text):
-        raise ValueError(f'max_out_of_orderness must be an interval such as "10 seconds", got {interval!r}')
-    return sum(round(float(number) * _unit(unit, interval)) for number, unit in parts)
-
-
-def _unit(unit: str, interval: str) -> int:
-    found = UNITS.get(unit.removesuffix("s"))
-    if found is None:
-        units = ", ".join(f"{each}s" for each in UNITS)
-        raise ValueError(f"max_out_of_orderness has an unknown unit, {unit!r}, in {interval!r}; use {units}")
-    return found
+    if not re.fullmatch(f"({_NUMBER_AND_UNIT})+", text):
+        raise ValueError(
+            f"{rule}, with microseconds, milliseconds, seconds, minutes, hours, days or weeks, got {interval!r}"
+        )
+    parts = re.findall(_NUMBER_AND_UNIT, text)
+    length = sum((timedelta(**{f"{unit}s": float(number)}) for number, unit in parts), timedelta())
+    return length // timedelta(microseconds=1)

@@ -178,18 +178,24 @@ def test_an_interval_is_read_as_spark_reads_it(interval: str, expected: int) -> 
 
 @pytest.mark.parametrize(
     "interval",
-    ["", "soon", "10", "seconds", "-10 seconds", "10 seconds ago", "1 hour, 2 minutes", "1 hour and 2 minutes"],
+    [
+        "",
+        "soon",
+        "10",
+        "seconds",
+        "-10 seconds",
+        "10 seconds ago",
+        "1 hour, 2 minutes",
+        "1 hour and 2 minutes",
+        "1 month",
+        "10 ms",
+    ],
 )
 def test_invalid_intervals_are_refused(interval: str) -> None:
-    with pytest.raises(ValueError, match='max_out_of_orderness must be an interval such as "10 seconds", got'):
-        microseconds(interval)
-
-
-@pytest.mark.parametrize(
-    ("interval", "unit"), [("1 month", "month"), ("2 years", "years"), ("10 ms", "ms"), ("5 s", "s")]
-)
-def test_a_unit_without_a_fixed_length_is_refused(interval: str, unit: str) -> None:
-    with pytest.raises(ValueError, match=f"unknown unit, '{unit}', in '{interval}'; use microseconds, "):
+    with pytest.raises(
+        ValueError,
+        match=r'max_out_of_orderness must be an interval such as "10 seconds", with microseconds, .* or weeks, got',
+    ):
         microseconds(interval)
 
 
