@@ -16,6 +16,12 @@ from .._spark_version import TimeType, VariantType
 
 __all__ = ["MisfitError", "NullFieldError", "ResultTypeError", "advice_for", "is_missing"]
 
+TEXTS: Final = (T.StringType, T.VarcharType, T.CharType)
+TIMESTAMPS: Final = (T.TimestampType, T.TimestampNTZType)
+TIMES: Final = (T.DateType, *TIMESTAMPS, T.DayTimeIntervalType, TimeType)
+SCALARS: Final = (T.NumericType, T.BooleanType, *TIMES)
+NUMBERS: Final = (Real, Decimal)
+
 # The last bit of each integer type, and the type to declare for larger numbers
 INTEGERS: Final[dict[type[DataType], tuple[int, str]]] = {
     T.ByteType: (7, "smallint"),
@@ -24,8 +30,45 @@ INTEGERS: Final[dict[type[DataType], tuple[int, str]]] = {
     T.LongType: (63, "decimal(38, 0)"),
 }
 
-
-TIMES: Final = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType, TimeType)
+# Declared types, types of the value, and what to return instead. The first that fits counts
+ADVICE: Final[tuple[tuple[Any, Any, str], ...]] = (
+    (TEXTS, str, "return {text}, or declare string"),
+    (TEXTS, bytes, "return {text}, such as value.decode()"),
+    (TEXTS, (Mapping, list, tuple), "return {text}, such as json.dumps(value)"),
+    (TEXTS, object, "return {text}, such as str(value)"),
+    (SCALARS, Mapping, "return one value, such as value['name']"),
+    (SCALARS, (list, tuple), "return one value, or declare array<{kind}>"),
+    (T.BooleanType, str, "return a bool, such as value == 'true'"),
+    (T.BooleanType, object, "return a bool, such as bool(value)"),
+    (T.IntegralType, bool, "return an int, such as int(value)"),
+    (T.IntegralType, int, "return an int from -2**{bits} to 2**{bits} - 1, or declare {larger}"),
+    (T.IntegralType, NUMBERS, "return an int, such as round(value), or declare double"),
+    (T.IntegralType, object, "return an int, such as int(value)"),
+    (T.DecimalType, bool, "return a Decimal, such as Decimal(value)"),
+    (T.DecimalType, (int, Decimal), "return at most {digits} digits before the point and {scale} behind it"),
+    (T.DecimalType, object, "return a Decimal, such as round(Decimal(str(value)), {scale})"),
+    (T.FloatType, Real, "declare double, because it is too large for a float"),
+    (T.FractionalType, object, "return a float, such as float(value)"),
+    (T.DateType, datetime, "return a date, such as value.date(), or declare timestamp"),
+    (T.DateType, Real, "return a date, such as date.fromtimestamp(value)"),
+    (T.DateType, object, "return a date, such as date.fromisoformat(value)"),
+    (TIMESTAMPS, datetime, "return a naive datetime, such as value.replace(tzinfo=None), or declare timestamp"),
+    (TIMESTAMPS, date, "return a datetime, such as datetime.combine(value, time())"),
+    (TIMESTAMPS, Real, "return a datetime, such as datetime.fromtimestamp(value, UTC)"),
+    (TIMESTAMPS, object, "return a datetime, such as datetime.fromisoformat(value)"),
+    (T.DayTimeIntervalType, object, "return a timedelta, such as timedelta(seconds=value)"),
+    (TimeType, time, "return a time without a time zone, such as value.replace(tzinfo=None)"),
+    (TimeType, datetime, "return a time, such as value.time()"),
+    (TimeType, object, "return a time, such as time.fromisoformat(value)"),
+    (T.BinaryType, str, "return bytes, such as value.encode()"),
+    (T.BinaryType, object, "return bytes"),
+    (T.StructType, object, "return a mapping, a dataclass or a named tuple with {names}"),
+    (T.ArrayType, object, "return a list, such as [value]"),
+    (T.MapType, object, "return a dict, such as dict(value)"),
+    (T.NullType, object, "return None, or declare another type"),
+    (VariantType, object, "return what JSON has, such as a dict with str keys or a finite number; or a VariantVal"),
+    (DataType, object, "return what Spark stores as {kind}"),
+)
 
 
 class ResultTypeError(TypeError):
@@ -77,110 +120,19 @@ def advice_for(kind: DataType, value: Any) -> str:
         return f"return one value, not a {type(value).__name__}: the function is called for each row"
     if not isinstance(kind, T.FloatType | T.DoubleType) and isinstance(value, Real) and value != value:  # noqa: PLR0124
         return "return None for a missing value, because NaN is a float"
-    if isinstance(kind, T.StringType | T.VarcharType | T.CharType):
-        return _text(kind, value)
-    if isinstance(kind, (T.NumericType, T.BooleanType, *TIMES)):
-        return _scalar(kind, value)
-    return _other(kind, value)
-
-
-def _text(kind: DataType, value: Any) -> str:
-    length = getattr(kind, "length", None)
-    what = "a str" if length is None else f"a str of at most {length} characters"
-    if isinstance(value, str):
-        if any("\ud800" <= each <= "\udfff" for each in value):
-            return "return a str without surrogates, such as value.encode(errors='replace').decode()"
-        return f"return {what}, or declare string"
-    if isinstance(value, Mapping | list | tuple):
-        return f"return {what}, such as json.dumps(value)"
-    return f"return {what}, such as {'value.decode()' if isinstance(value, bytes) else 'str(value)'}"
-
-
-def _scalar(kind: DataType, value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "return one value, such as value['name']"
-    if isinstance(value, list | tuple):
-        return f"return one value, or declare array<{kind.simpleString()}>"
-    return _time(kind, value) if isinstance(kind, TIMES) else _number(kind, value)
-
-
-def _number(kind: DataType, value: Any) -> str:
-    if isinstance(kind, T.BooleanType):
-        return (
-            "return a bool, such as value == 'true'" if isinstance(value, str) else "return a bool, such as bool(value)"
-        )
-    if isinstance(kind, T.DecimalType):
-        return _decimal(kind, value)
-    if isinstance(kind, T.IntegralType):
-        return _integer(kind, value)
-    if isinstance(kind, T.FloatType) and isinstance(value, Real):
-        return "declare double, because it is too large for a float"
-    return "return a float, such as float(value)"
-
-
-def _integer(kind: T.IntegralType, value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        return "return an int, such as int(value)"
-    bits, larger = INTEGERS[type(kind)]
-    if value == value // 1:
-        return f"return an int from -2**{bits} to 2**{bits} - 1, or declare {larger}"
-    return "return an int, such as round(value), or declare double"
-
-
-def _decimal(kind: T.DecimalType, value: Any) -> str:
-    if isinstance(value, Decimal | int) and not isinstance(value, bool):
-        whole, places = kind.precision - kind.scale, kind.scale
-        digits = f"at most {whole} digits before the point and {places} behind it"
-        return f"return a Decimal with {digits}, such as round(value, {places})"
-    return f"return a Decimal, such as round(Decimal(str(value)), {kind.scale})"
-
-
-def _time(kind: DataType, value: Any) -> str:
-    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
+    if isinstance(kind, TIMES) and (getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)):
         return "round it to microseconds, which Spark stores, such as value.round('us')"
-    if isinstance(kind, T.DateType):
-        return _date(value)
-    if isinstance(kind, T.DayTimeIntervalType):
-        return "return a timedelta, such as timedelta(seconds=value)"
-    return _time_of_day(value) if isinstance(kind, TimeType) else _datetime(value)
-
-
-def _date(value: Any) -> str:
-    if isinstance(value, datetime):
-        return "return a date, such as value.date(), or declare timestamp"
-    how = "fromtimestamp" if isinstance(value, Real) else "fromisoformat"
-    return f"return a date, such as date.{how}(value)"
-
-
-def _time_of_day(value: Any) -> str:
-    if isinstance(value, time):
-        return "return a time without a time zone, such as value.replace(tzinfo=None)"
-    return f"return a time, such as {'value.time()' if isinstance(value, datetime) else 'time.fromisoformat(value)'}"
-
-
-def _datetime(value: Any) -> str:
-    if isinstance(value, datetime):
-        return "return a naive datetime, such as value.replace(tzinfo=None), or declare timestamp"
-    if isinstance(value, date):
-        return "return a datetime, such as datetime.combine(value, time())"
-    how = "fromtimestamp(value, UTC)" if isinstance(value, Real) else "fromisoformat(value)"
-    return f"return a datetime, such as datetime.{how}"
-
-
-OTHERS: Final = {
-    T.ArrayType: "return a list, such as [value]",
-    T.MapType: "return a dict, such as dict(value)",
-    T.NullType: "return None, or declare another type",
-    VariantType: (
-        "return what JSON has: a dict with str as keys, a list, a str, a finite number, a bool or None; or "
-        "return a VariantVal"
-    ),
-}
-
-
-def _other(kind: DataType, value: Any) -> str:
-    if isinstance(kind, T.BinaryType):
-        return "return bytes, such as value.encode()" if isinstance(value, str) else "return bytes"
-    if isinstance(kind, T.StructType):
-        return f"return a mapping, a dataclass or a named tuple with {', '.join(map(repr, kind.names))}"
-    return OTHERS.get(type(kind), f"return what Spark stores as {kind.simpleString()}")
+    if isinstance(kind, TEXTS) and isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value):
+        return "return a str without surrogates, such as value.encode(errors='replace').decode()"
+    advice = next(advice for kinds, values, advice in ADVICE if isinstance(kind, kinds) and isinstance(value, values))
+    length, scale = getattr(kind, "length", None), getattr(kind, "scale", 0)
+    bits, larger = INTEGERS.get(type(kind), (0, ""))
+    return advice.format(
+        kind=kind.simpleString(),
+        text="a str" if length is None else f"a str of at most {length} characters",
+        bits=bits,
+        larger=larger,
+        scale=scale,
+        digits=getattr(kind, "precision", 0) - scale,
+        names=", ".join(map(repr, getattr(kind, "names", ()))),
+    )
