@@ -87,17 +87,12 @@ def check_carries_over(df: Any) -> None:
     Raises:
         RuntimeError: It does not: Spark 3.5, or a remote session of Spark 4.0.
     """
-    if hasattr(df.groupBy(), "transformWithStateInPandas"):
-        return
-    if pyspark.__version__.startswith("3."):
+    if not hasattr(df.groupBy(), "transformWithStateInPandas"):
+        needed = "4.0 or newer" if pyspark.__version__.startswith("3.") else "4.1 or newer in a remote session"
         raise RuntimeError(
-            f"carry_over needs Spark 4.0 or newer, and this is {pyspark.__version__}: upgrade Spark, or omit "
-            "carry_over and bound the duration of a micro-batch with timeout="
+            f"carry_over needs Spark {needed}, and this is {pyspark.__version__}: upgrade Spark, or omit carry_over "
+            "and bound the duration of a micro-batch with timeout="
         )
-    raise RuntimeError(
-        f"carry_over needs Spark 4.1 or newer in a remote session, and this is {pyspark.__version__}: "
-        "upgrade Spark, or use a classic session"
-    )
 
 
 def check_reports_progress(session: Any) -> None:

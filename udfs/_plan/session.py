@@ -15,6 +15,7 @@ __all__ = ["active_session", "default_time_zone", "described_jobs", "share_of", 
 JOB_DESCRIPTION = "spark.job.description"
 
 # What to do if the number of task slots is unknown
+OF_A_REMOTE_SERVER = "a Spark Connect session does not report the processors of its server: start it with local[N]"
 ALL_CORES = (
     "set spark.cores.max (a standalone cluster gives an application all of its cores by default, and ignores "
     "spark.executor.instances)"
@@ -83,12 +84,14 @@ def task_slots(session: Any, user: str = "cluster_capacity", instead: str = "cap
     """
     master = session.conf.get("spark.master", None) or ""
     per_task = int(session.conf.get("spark.task.cpus", "1"))
-    local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", master)
-    if local:
-        return max(1, _local_cores(session, local[1], user, instead) // per_task)
-    slots = _slots_of_cluster(session, master, per_task)
+    is_standalone = master.startswith(("spark://", "local-cluster"))
+    if local := re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", master):
+        cores, remedy = _local_cores(session, local[1] or "1"), OF_A_REMOTE_SERVER
+        slots = None if cores is None else cores // per_task
+    else:
+        slots = _slots_of_cluster(session, master, per_task, is_standalone=is_standalone)
+        remedy = ALL_CORES if is_standalone else NO_BOUND
     if slots is None:
-        remedy = ALL_CORES if _is_standalone(master) else NO_BOUND
         raise ValueError(f"{user} needs a limit of the tasks that can run at once: {remedy}, or use {instead} instead")
     return max(1, slots)
 
@@ -111,42 +114,28 @@ def share_of(cluster_capacity: object, session: Any) -> int:
     return cluster_capacity // slots
 
 
-def _local_cores(session: Any, threads: str | None, user: str, instead: str) -> int:
-    """The N of local[N]. `defaultParallelism` would not do, because users can set it."""
+def _local_cores(session: Any, threads: str) -> int | None:
+    """The N of local[N], or None if unknown. `defaultParallelism` would not do, because users can set it."""
     if threads != "*":
-        return int(threads or 1)
+        return int(threads)
     context = getattr(session, "_sc", None)
     if context is None:
-        raise ValueError(
-            f"{user} needs a limit of the tasks that can run at once, and a Spark Connect session does not report the "
-            f"processors of its server, whose master is local[*]: start the server with local[N], or use {instead} "
-            "instead"
-        )
+        return None
     return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - as Spark does
 
 
-def _is_standalone(master: str) -> bool:
-    return master.startswith(("spark://", "local-cluster"))
-
-
-def _slots_of_cluster(session: Any, master: str, per_task: int) -> int | None:
+def _slots_of_cluster(session: Any, master: str, per_task: int, *, is_standalone: bool) -> int | None:
     """The task slots of a cluster, or None if unknown. The master is "" in Spark Connect, where each setting counts."""
     max_cores = session.conf.get("spark.cores.max", None)
-    if max_cores is not None and (_is_standalone(master) or not master):  # other clusters ignore this setting
+    if max_cores is not None and (is_standalone or not master):  # other clusters ignore this setting
         return int(max_cores) // per_task
     cores = session.conf.get("spark.executor.cores", None)
-    executors = _max_executors(session, master)
+    executors = None  # a standalone cluster starts executors until all cores are in use
+    if str(session.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
+        executors = session.conf.get("spark.dynamicAllocation.maxExecutors", None)
+    elif not is_standalone:
+        executors = session.conf.get("spark.executor.instances", None)
     if cores is not None and executors is not None:
-        return executors * (int(cores) // per_task)
+        return int(executors) * (int(cores) // per_task)
     cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master)
     return None if cluster is None else int(cluster[1]) * (int(cluster[2]) // per_task)
-
-
-def _max_executors(session: Any, master: str) -> int | None:
-    if str(session.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
-        found = session.conf.get("spark.dynamicAllocation.maxExecutors", None)
-    elif _is_standalone(master):
-        return None  # it starts executors until all cores are in use
-    else:
-        found = session.conf.get("spark.executor.instances", None)
-    return None if found is None else int(found)

@@ -297,7 +297,9 @@ class TaskOperator:
                     self._clock.accept_rows()
                     # Not before: a context variable of the operator's block would cost each row time
                     stack.enter_context(lingering(IDLE_SECONDS))
-                    await self._send_chunks(operator.output)
+                    with suppress(trio.EndOfChannel):
+                        while True:
+                            await self._send_chunk(operator.output)
             except trio.Cancelled:
                 if rows := await self._recorded(_done_rows(operator.snapshot(), settings.options.key)):
                     self._outbox.put(rows)
@@ -335,30 +337,17 @@ class TaskOperator:
             return without_call
         return self._accepted - self._operator.totals().done
 
-    async def _send_chunks(self, results: Results[Any]) -> None:
-        """Receive all results and send their rows in chunks. When cancelled, send the rows received so far."""
-        received = 0
-        with suppress(trio.EndOfChannel):
-            while True:
-                received += await self._send_chunk(results, received)
-
-    async def _send_chunk(self, results: Results[Any], received: int) -> int:
-        """Send the results that are ready, or wait a little for more. Returns their number.
-
-        Args:
-            results: What to receive.
-            received: The number of results so far.
-        """
+    async def _send_chunk(self, results: Results[Any]) -> None:
+        """Send the rows of the results that are ready, or wait a little for more. When cancelled, send those so far."""
         chunk = await self._receive(results, CHUNK_ROWS)
         try:
             with trio.move_on_after(LINGER_SECONDS):
-                while len(chunk) < min(received, self._room.chunk):
+                while len(chunk) < min(self._sent, self._room.chunk):
                     chunk += await self._receive(results, CHUNK_ROWS - len(chunk))
         finally:
             if rows := _rows_in(chunk):
                 self._report_totals(rows)
                 self._outbox.put(rows)
-        return len(chunk)
 
     async def _receive(self, results: Results[Any], limit: int) -> list[Any]:
         """Wait for a result, and return it with those that are ready by then, after they have been recorded.

@@ -156,9 +156,6 @@ class CarryingProcessor:
         """Enrich the rows carried over. The bucket has no new ones."""
         return self._run(iter(()), timerValues.getCurrentProcessingTimeInMs())
 
-    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
-        """Do nothing: the operator has no initial state."""
-
     def close(self) -> None:
         """Do nothing: clients stay open for the next task of this process."""
 

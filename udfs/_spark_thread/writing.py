@@ -85,12 +85,10 @@ class ResultWriter:
     def _fitted(self, row: Row, value: Any, converted: Any) -> Any:
         """A converted value that Arrow refuses, as it fits; None if it does not."""
         try:
-            found = fitted(self._kind, converted)
-            self._array([found])
+            return fitted(self._kind, converted)
         except Exception as error:  # noqa: BLE001 - as above
             self._refuse(row, value, error)
             return None
-        return found
 
     def _refuse(self, row: Row, value: Any, error: Exception) -> None:
         """Set the row's failure, or raise it."""

@@ -84,7 +84,7 @@ def test_a_connect_session_without_a_master_may_have_the_settings() -> None:
 
 
 def test_a_connect_session_cannot_count_the_processors_of_its_server() -> None:
-    with pytest.raises(ValueError, match=r"does not report the processors of its server, .* with local\[N\]"):
+    with pytest.raises(ValueError, match=r"does not report the processors of its server: start it with local\[N\]"):
         task_slots(connect_session("local[*]"))
 
 
