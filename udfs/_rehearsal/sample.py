@@ -233,9 +233,9 @@ class _OfRows(AsyncFunction[Any, Any]):
 
     async def invoke(self, rows: Sequence[Row]) -> Any:
         """Call the function. A result after which the job calls again is no answer."""
-        inputs = rows[0].inputs
+        inputs = rows[0].own_inputs()
         if self._is_group:
-            inputs = tuple(map(list, zip(*(row.inputs for row in rows), strict=True)))
+            inputs = tuple(map(list, zip(*(row.own_inputs() for row in rows), strict=True)))
         result = await self._call(*inputs)  # which the function may change
         if self._retry is None or not self._retry.retries_result(result):
             self._answer(_answers_of_group(rows, result) if self._is_group else [(rows[0], result)])

@@ -10,7 +10,7 @@ from trio_asyncio_io.integration import TaskTimes, describe
 
 from .._tracebacks import message_of, type_name
 
-__all__ = ["Failure", "NestedRow", "Row", "SecretNestedRow", "SecretRow", "inputs_of"]
+__all__ = ["Failure", "Row", "SecretRow", "inputs_of"]
 
 _CONTAINERS = frozenset({list, dict})
 
@@ -84,6 +84,11 @@ class Row:
     def __repr__(self) -> str:
         return f"row ({', '.join(map(describe, self.inputs))})"
 
+    def own_inputs(self) -> tuple[Any, ...]:
+        """The values of the input columns for one call, which may change the lists and dicts among them."""
+        has_containers = not _CONTAINERS.isdisjoint(map(type, self.inputs))
+        return tuple(map(_copied, self.inputs)) if has_containers else self.inputs
+
 
 class SecretRow(Row):
     """A row whose values must not appear in errors and logs."""
@@ -93,27 +98,6 @@ class SecretRow(Row):
 
     def __repr__(self) -> str:
         return f"row {self.index} of Arrow batch {self.batch}"
-
-
-class NestedRow(Row):
-    """A row with lists or dicts among its inputs. They are new at each access, so that a function may change them."""
-
-    __slots__ = ("_inputs",)
-
-    @property
-    def inputs(self) -> tuple[Any, ...]:
-        """The values of the input columns, in lists and dicts that the caller owns."""
-        return tuple(map(_copied, self._inputs))
-
-    @inputs.setter
-    def inputs(self, values: tuple[Any, ...]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride] - as a field
-        self._inputs = values
-
-
-class SecretNestedRow(SecretRow, NestedRow):
-    """A row with lists or dicts among its inputs, whose values must not appear in errors and logs."""
-
-    __slots__ = ()
 
 
 def inputs_of(element: Row | StreamRecord[Row]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._sent.python_values import to_pylist
-from .._sent.row import Failure, NestedRow, Row, SecretNestedRow
+from .._sent.row import Failure, Row
 from .._sent.zone import portable_zone
 
 __all__ = ["put_event_times", "put_keys", "rows_of", "values_of"]
@@ -33,7 +33,7 @@ def rows_of(
     Args:
         columns: Its input columns.
         batch: Its number.
-        row_type: The class of the rows if no column is nested.
+        row_type: The class of the rows.
         on_error: "raise" to raise an error for a value that Python cannot represent, such as a date after the year
             9999. Otherwise, its row fails.
         nbytes: The size of the Arrow batch with all of its columns; None: the size of these columns.
@@ -43,8 +43,6 @@ def rows_of(
         ValueError: Python cannot represent a value, and `on_error` is "raise".
     """
     size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
-    if any(pa.types.is_nested(column.type) for column in columns):
-        row_type = NestedRow if row_type.shows_values else SecretNestedRow
     values, failures = values_of(columns, zone)
     rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(values)]
     for index, (problem, detail) in failures.items():

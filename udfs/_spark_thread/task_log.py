@@ -69,14 +69,11 @@ def name_of_task(function: str) -> str:
 
 
 def _ensure_level() -> None:
-    """Set the level of this process's logger from the environment, once."""
+    """Set the level of this process's logger from the environment, once. INFO in place of an unknown one."""
     level = os.environ.get(LEVEL, "INFO" if IN_SPARKS_LOG in os.environ else "").upper()
     if not level or logger.level:
         return
-    known = logging.getLevelNamesMapping()
-    logger.setLevel(known.get(level, logging.INFO))
-    if level not in known:
-        logger.warning("%s must be one of %s, got %r. Using INFO", LEVEL, ", ".join(known), level)
+    logger.setLevel(logging.getLevelNamesMapping().get(level, logging.INFO))
     if IN_SPARKS_LOG not in os.environ:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -143,7 +143,7 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None
-        row.result = await self._on_timeout(*row.inputs)
+        row.result = await self._on_timeout(*row.own_inputs())
         self._check_result(row.result, "on_timeout")
         self._end_row(row.result)
         row.replaced = True
@@ -166,10 +166,11 @@ class RowCalls(Calls):
 
     async def invoke(self, row: Row) -> Row:
         """Call the user's function for one row."""
+        inputs = row.own_inputs()
         try:
-            result = await self._called((row,), row.inputs)
+            result = await self._called((row,), inputs)
         except AttributeError as error:
-            if error.name in OF_SERIES and any(error.obj is each for each in row.inputs):
+            if error.name in OF_SERIES and any(error.obj is each for each in inputs):
                 error.add_note(NO_SERIES)
             raise
         return self._ended(row, result)
@@ -180,7 +181,7 @@ class GroupCalls(Calls):
 
     async def invoke(self, rows: list[Row]) -> Any:
         """Call the user's function for several rows. A row whose result is an exception is replaced by it."""
-        columns = [list(column) for column in zip(*(row.inputs for row in rows), strict=True)]
+        columns = [list(column) for column in zip(*(row.own_inputs() for row in rows), strict=True)]
         results = as_list(await self._called(rows, columns))
         self._check_result(results)
         if not isinstance(results, list | tuple) or len(results) != len(rows):
