@@ -13,12 +13,14 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import trio
 
+from trio_asyncio_io import lingering, shared
 from trio_asyncio_io.blocking import BlockedLoop
 
 from .._sent.packed_function import PackedFunction
@@ -29,29 +31,10 @@ __all__ = ["IDLE_SECONDS", "BlockedWorker", "Runtime"]
 # Spark ends a worker process that has been idle for a minute. Functions are closed before that.
 IDLE_SECONDS = 45.0
 
-# The limit of idle functions. A query that builds its function for each micro-batch opens a new one each time.
-MAX_IDLE = 8
-
-# The time limit of `close`.
-CLOSE_SECONDS = 30.0
-
 # Python's default of 5 ms would delay the loop while Spark's thread converts Arrow data.
 SWITCH_SECONDS = 0.0005
 
 logger = logging.getLogger("udfs")
-
-
-@dataclass(slots=True)
-class _Shared:
-    """A function in this process, and the number of tasks that use it."""
-
-    function: Any
-    name: str
-    users: int = 0
-    lock: trio.Lock = field(default_factory=trio.Lock)
-    is_open: bool = False
-    idle: trio.CancelScope | None = None
-    is_surplus: trio.Event = field(default_factory=trio.Event)
 
 
 class Runtime:
@@ -68,7 +51,7 @@ class Runtime:
 
     def __init__(self) -> None:
         self._started = Future[None]()
-        self._shared: dict[str, _Shared] = {}
+        self._functions: WeakValueDictionary[str, shared[Any]] = WeakValueDictionary()  # in use or idle, by digest
         self._death_watch: set[Callable[[BaseException], None]] = set()
         try:
             threading.Thread(target=self._run, name="udfs-trio", daemon=True).start()
@@ -122,47 +105,17 @@ class Runtime:
         Raises:
             TimeoutError: `open` exceeded its time limit.
         """
-        shared = self._shared.get(packed.digest)
-        if shared is None:
-            shared = self._shared[packed.digest] = _Shared(packed.unpack(), packed.name)
-        shared.users += 1
+        resource = self._functions.get(packed.digest)
+        if resource is None:
+            name = f"{packed.name} {packed.digest[:8]}"
+            make = partial(_opened, packed.unpack(), packed.name)
+            resource = self._functions[packed.digest] = shared(name, make, open_timeout=open_timeout)
+        function = await resource.__aenter__()
         try:
-            await self._ensure_open(shared, open_timeout)
-            yield shared.function
+            yield function
         finally:
-            shared.users -= 1
-            if not shared.users:
-                self._now_idle(packed.digest, shared)
-
-    async def _ensure_open(self, shared: _Shared, open_timeout: float) -> None:
-        async with shared.lock:
-            if not shared.is_open and hasattr(shared.function, "open"):
-                await _open(shared, open_timeout)
-            shared.is_open = True
-        if shared.idle is not None:
-            shared.idle.cancel()
-
-    def _now_idle(self, digest: str, shared: _Shared) -> None:
-        """Close the function after `IDLE_SECONDS`, and the least recently used ones above `MAX_IDLE` immediately."""
-        self._shared[digest] = self._shared.pop(digest)
-        shared.is_surplus = trio.Event()
-        self._nursery.start_soon(self._close_when_idle, digest, shared)
-        idle = [each for each in self._shared.values() if not each.users]
-        for each in idle[:-MAX_IDLE]:
-            each.is_surplus.set()
-
-    async def _close_when_idle(self, digest: str, shared: _Shared) -> None:
-        with trio.CancelScope() as shared.idle, trio.move_on_after(IDLE_SECONDS):
-            await shared.is_surplus.wait()
-        if shared.idle.cancelled_caught:
-            return
-        async with shared.lock:
-            if shared.users or self._shared.get(digest) is not shared:
-                return
-            del self._shared[digest]
-            if shared.is_open and hasattr(shared.function, "close"):
-                await _close(shared)
-            shared.is_open = False
+            with lingering(IDLE_SECONDS):  # not in the block, where each row would pay for a context variable
+                await resource.__aexit__()
 
     def _run(self) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -183,28 +136,21 @@ class Runtime:
             await trio.sleep_forever()
 
 
-async def _open(shared: _Shared, open_timeout: float) -> None:
-    with trio.move_on_after(open_timeout) as scope:
+@asynccontextmanager
+async def _opened(function: Any, name: str) -> AsyncIterator[Any]:
+    """The function, open during the block."""
+    if hasattr(function, "open"):
         try:
-            await shared.function.open()
+            await function.open()
         except Exception as error:
             with suppress(Exception):  # the exception may be frozen
-                error.add_note(f"raised by open() of {shared.name}, before its first call")
+                error.add_note(f"raised by open() of {name}, before its first call")
             raise
-    if scope.cancelled_caught:
-        raise TimeoutError(
-            f"{shared.name}: open() did not finish within open_timeout={open_timeout:g} s. Check that the workers can "
-            "reach the servers that it connects to, or raise open_timeout"
-        )
-
-
-async def _close(shared: _Shared) -> None:
-    """Close the function. No task waits for it, so an error is written to the worker's standard error."""
     try:
-        with trio.fail_after(CLOSE_SECONDS):
-            await shared.function.close()
-    except Exception as error:  # noqa: BLE001 - no caller could handle it
-        sys.stderr.write(f"udfs: {shared.name}: close() raised {error!r}\n")
+        yield function
+    finally:
+        if hasattr(function, "close"):
+            await function.close()
 
 
 class BlockedWorker(BlockedLoop):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -152,7 +153,7 @@ def test_a_function_is_unpacked_once_per_process(settings: Any, run_task: Any, l
 def test_an_idle_function_is_closed_and_the_next_task_opens_it_again(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.001)
     function = Counted()
     work = settings(function)
     for times in (1, 2):
@@ -165,7 +166,7 @@ def test_an_idle_function_is_closed_and_the_next_task_opens_it_again(
 def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
     settings: Any, run_task: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.001)
     closed_in_between = []
     first_task_over = gate()
 
@@ -190,10 +191,10 @@ def test_a_function_in_use_is_not_closed_by_the_end_of_another_task(
     assert (function.opened, function.closed) == (1, 1)
 
 
-def test_an_exception_in_close_is_written_to_standard_error(
-    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_exception_in_close_is_logged(
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.001)
 
     class Broken(Counted):
         async def close(self) -> None:
@@ -206,7 +207,7 @@ def test_an_exception_in_close_is_written_to_standard_error(
     assert function.is_closed.wait(PATIENCE)
     run_task(settings(Counted()))  # the loop is still running
     assert Runtime.current() is before
-    assert "close() raised OSError('it is gone already')" in capsys.readouterr().err
+    assert re.search(r"'Broken \w+' failed, or could not be closed\n(.*\n)*OSError: it is gone already", caplog.text)
 
 
 def test_an_open_that_fails_is_reported_and_the_next_task_opens_again(settings: Any, run_task: Any) -> None:
@@ -273,7 +274,7 @@ def test_an_open_that_hangs_fails_the_task_and_the_next_task_opens_again(setting
                 await trio.sleep_forever()
 
     function = Hanging()
-    with pytest.raises(TimeoutError, match=r"Hanging: open\(\) did not finish within open_timeout=0\.01 s\. Check"):
+    with pytest.raises(TimeoutError, match=r"'Hanging \w+' did not open within open_timeout=0\.01 s\. Check"):
         run_task(settings(function, open_timeout=0.01))
     assert run_task(settings(function)) == [1, 2, 3]
 
@@ -285,78 +286,3 @@ def test_open_timeout_applies_to_on_timeout_too(settings: Any, run_task: Any) ->
 
     with pytest.raises(TimeoutError, match="Hanging"):
         run_task(settings(Counted(), on_timeout=Hanging(), open_timeout=0.01))
-
-
-def test_a_close_that_hangs_is_cancelled(
-    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(udfs._trio_thread.runtime, "IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(udfs._trio_thread.runtime, "CLOSE_SECONDS", 0.0)
-
-    class Hanging(Counted):
-        async def close(self) -> None:
-            try:
-                await trio.sleep_forever()
-            finally:
-                self.is_closed.set()
-
-    async def same(value: int) -> int:  # it has no `close`, which would not end in time either
-        return value
-
-    function = Hanging()
-    run_task(settings(function))
-    assert function.is_closed.wait(PATIENCE)
-    run_task(settings(same))  # a later task, so the message has been written
-    assert "Hanging: close() raised TooSlowError" in capsys.readouterr().err
-
-
-@pytest.fixture
-def a_bound_of_two(monkeypatch: pytest.MonkeyPatch, settings: Any, run_task: Any) -> None:
-    """Limit idle functions to two, and discard those of other tests."""
-    monkeypatch.setattr(udfs._trio_thread.runtime, "MAX_IDLE", 2)
-    for _ in range(2):
-        run_task(settings(Counted()))
-
-
-@pytest.mark.usefixtures("a_bound_of_two")
-def test_the_most_recently_used_idle_functions_stay_open(settings: Any, run_task: Any) -> None:
-    functions = [Counted() for _ in range(6)]
-    for function in functions:
-        run_task(settings(function))
-    assert all(function.is_closed.wait(PATIENCE) for function in functions[:4])
-    assert [function.closed for function in functions] == [1, 1, 1, 1, 0, 0]
-
-
-@pytest.mark.usefixtures("a_bound_of_two")
-def test_a_function_in_repeated_use_stays_open_among_many(settings: Any, run_task: Any) -> None:
-    reused, others = Counted(), [Counted() for _ in range(6)]
-    work = settings(reused)
-    for function in others:
-        run_task(work)
-        run_task(settings(function))
-    assert all(function.is_closed.wait(PATIENCE) for function in others[:4])
-    assert (reused.opened, reused.closed) == (1, 0)
-
-
-@pytest.mark.usefixtures("a_bound_of_two")
-def test_functions_in_use_do_not_count_as_idle(settings: Any, run_task: Any, gate: Any) -> None:
-    reached, released = gate(), gate()
-
-    class Held(Counted):
-        async def invoke(self, value: int) -> int:
-            await reached.wait()
-            await released.wait()
-            return await super().invoke(value)
-
-    held, others = Held(), [Counted() for _ in range(3)]
-    task = threading.Thread(target=run_task, args=(settings(held),))
-    task.start()
-    reached.wait_until_reached()
-    reached.open()
-    for function in others:
-        run_task(settings(function))
-    assert others[0].is_closed.wait(PATIENCE)
-    assert (held.closed, [function.closed for function in others]) == (0, [1, 0, 0])
-    released.open()
-    task.join(PATIENCE)
-    assert held.called_while_shut == 0
