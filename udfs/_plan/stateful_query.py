@@ -84,7 +84,7 @@ def query_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
     df, name = plan.source, plan.enrichment.settings.function.name
     planned = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     in_order = bool(plan.keys)
-    processor: Any = CarryingProcessor(plan.enrichment, carry_over, plan.columns, planned, in_order=in_order)
+    processor: Any = CarryingProcessor(plan.enrichment, carry_over, plan.columns, in_order=in_order)
     names, output = tuple(plan.columns.names), tuple(plan.schema.names)
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

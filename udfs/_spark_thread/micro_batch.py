@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from typing import Any, Final
@@ -121,19 +121,15 @@ class CarryingProcessor:
         enrichment: How to enrich the rows.
         carry_over: The budget, and the limits of the rows that are carried over.
         columns: The input columns. The rows in the state must have the same names and types.
-        partitions: The number of partitions of the stateful stage, for a Spark that does not report it.
         in_order: Whether the rows of a bucket must be called in order. All new rows are read before the first call
             then.
     """
 
-    def __init__(
-        self, enrichment: Enrichment, carry_over: CarryOver, columns: StructType, partitions: int, *, in_order: bool
-    ) -> None:
+    def __init__(self, enrichment: Enrichment, carry_over: CarryOver, columns: StructType, *, in_order: bool) -> None:
         self._enrichment: Callable[[], Enrichment] = lambda: enrichment
         self._carry_over = carry_over
         self._names = columns.names
         self._types = [field.dataType.simpleString() for field in columns.fields]
-        self._partitions = partitions
         self._in_order = in_order
 
     def __getstate__(self) -> dict[str, Any]:
@@ -165,8 +161,7 @@ class CarryingProcessor:
         with traceback_as_note():
             for batch in micro_batch.run(self._input(state, payloads, now)):
                 yield pd.DataFrame({"payload": [to_payload(batch)]})
-        origin = QueryOrigin(self._types, partitions_of_query(self._partitions))
-        values = [(value,) for carried in micro_batch.unfinished() for value in carried.to_state(origin)]
+        values = [(value,) for carried in micro_batch.unfinished() for value in carried.to_state(self._types)]
         if values:
             self._state.put(values)
             self._handle.registerTimer(now + 1)  # expires in the next micro-batch
@@ -174,26 +169,16 @@ class CarryingProcessor:
             self._state.clear()
 
     def _input(self, state: list[bytes], payloads: Iterator[bytes], now: int) -> Iterator[CarriedRows]:
-        for carried, origin in CarriedRows.from_state(state):
-            self._check(carried.rows.schema.names, origin)
+        for carried, types in CarriedRows.from_state(state):
+            names = carried.rows.schema.names
+            if (names, types) != (self._names, self._types):
+                raise ValueError(
+                    f"the rows carried over have the columns {_in_words(names, types)}, but the stream now has "
+                    f"{_in_words(self._names, self._types)}: let the query drain before you change its columns"
+                )
             yield carried
         for payload in payloads:
             yield CarriedRows.new(from_payload(payload), now)
-
-    def _check(self, names: list[str], origin: QueryOrigin) -> None:
-        """Compare the query that carried the rows over with this one."""
-        if (names, origin.types) != (self._names, self._types):
-            raise ValueError(
-                f"the rows carried over have the columns {_in_words(names, origin.types)}, but the stream now has "
-                f"{_in_words(self._names, self._types)}: let the query drain before you change its columns"
-            )
-        partitions = partitions_of_query(self._partitions)
-        if self._in_order and origin.partitions != partitions:
-            raise ValueError(
-                f"the rows carried over are spread over {origin.partitions} partitions, but the query now has "
-                f"{partitions}, so rows of one key could overtake each other: set spark.sql.shuffle.partitions to "
-                f"{origin.partitions}"
-            )
 
     def _payloads(self, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
         if not self._in_order:
@@ -291,19 +276,6 @@ class MicroBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryOrigin:
-    """The query that carried the rows over. A later run compares itself with it.
-
-    Attributes:
-        types: The Spark types of the columns.
-        partitions: The number of partitions of the stateful stage.
-    """
-
-    types: list[str]
-    partitions: int
-
-
-@dataclass(frozen=True, slots=True)
 class CarriedRows:
     """Input rows, new ones or from an earlier micro-batch.
 
@@ -322,18 +294,17 @@ class CarriedRows:
         """Rows that are new in the micro-batch that began at this time."""
         return cls(rows, [now] * rows.num_rows, [0] * rows.num_rows)
 
-    def to_state(self, origin: QueryOrigin) -> Iterator[bytes]:
-        """The rows as values for the state store."""
+    def to_state(self, types: list[str]) -> Iterator[bytes]:
+        """The rows as values for the state store, with the Spark types of their columns."""
         history = [pa.array(self.since, pa.int64()), pa.array(self.attempts, pa.int32())]
         metadata = self.rows.schema.metadata or {}
-        schema = pa.schema(
-            [*self.rows.schema, *HISTORY], {**metadata, VERSION_KEY: VERSION, ORIGIN_KEY: json.dumps(asdict(origin))}
-        )
+        origin = json.dumps({"types": types})
+        schema = pa.schema([*self.rows.schema, *HISTORY], {**metadata, VERSION_KEY: VERSION, ORIGIN_KEY: origin})
         return in_payloads(pa.RecordBatch.from_arrays([*self.rows.columns, *history], schema=schema))
 
     @classmethod
-    def from_state(cls, values: Iterable[bytes]) -> Iterator[tuple[CarriedRows, QueryOrigin]]:
-        """The rows in these values of the state store, and their origin.
+    def from_state(cls, values: Iterable[bytes]) -> Iterator[tuple[CarriedRows, list[str]]]:
+        """The rows in these values of the state store, and the Spark types of their columns.
 
         Raises:
             ValueError: Another release wrote them, in another format.
@@ -347,11 +318,11 @@ class CarriedRows:
                     f"the rows carried over have version {version!r}, but this release reads {VERSION!r}: let the "
                     "query drain with the release that wrote them"
                 )
-            origin = QueryOrigin(**json.loads(metadata.pop(ORIGIN_KEY)))
+            types = json.loads(metadata.pop(ORIGIN_KEY))["types"]
             *columns, since, attempts = batch.columns
             schema = pa.schema(list(batch.schema)[: len(columns)], metadata or None)
             rows = pa.RecordBatch.from_arrays(columns, schema=schema)
-            yield cls(rows, since.to_pylist(), attempts.to_pylist()), origin
+            yield cls(rows, since.to_pylist(), attempts.to_pylist()), types
 
 
 def in_payloads(batch: pa.RecordBatch) -> Iterator[bytes]:

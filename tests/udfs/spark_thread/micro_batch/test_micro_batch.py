@@ -17,7 +17,7 @@ from udfs import CarriedTooLongError, CarryOver
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread import micro_batch
 from udfs._spark_thread.bridge import WaitLimit
-from udfs._spark_thread.micro_batch import CarriedRows, MicroBatch, QueryOrigin
+from udfs._spark_thread.micro_batch import CarriedRows, MicroBatch
 
 TWICE = T.StructType([T.StructField("twice", T.LongType())])
 
@@ -98,7 +98,7 @@ def test_unfinished_rows_are_carried_over_in_order_with_their_times_and_attempts
 def test_each_row_comes_out_of_exactly_one_micro_batch(run: Any) -> None:
     function = Stubborn()
     first, left = run(function, function.until_called(10, [CarriedRows.new(batch(*range(10)), 0)]), max_rows=5)
-    written = [value for each in left for value in each.to_state(QueryOrigin(["bigint"], 1))]
+    written = [value for each in left for value in each.to_state(["bigint"])]
     state = [part for part, _ in CarriedRows.from_state(written)]
     again, left = run(function, function.until_called(5, state), max_rows=5, now=1)
     assert again == []

@@ -99,18 +99,14 @@ class Held:
 def query(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Query]:
     """Creates a query whose budget is zero while the function hangs, and ample otherwise."""
 
-    def make(
-        function: Any, *, columns: str = "n bigint", partitions: int = 2, max_rows: int = 2, mode: str = "unordered"
-    ) -> Query:
+    def make(function: Any, *, columns: str = "n bigint", max_rows: int = 2, mode: str = "unordered") -> Query:
         budget = lambda _, unfinished: WaitLimit(0.0 if function.hangs else 30.0, unfinished)  # noqa: E731 - it is short
         monkeypatch.setattr(udfs._spark_thread.micro_batch, "WaitLimit", budget)
         key = (0,) if mode == "keyed" else ()
         enrichment = Enrichment(settings(function, mode=mode), TWICE, "UTC", inputs=(0,), key=key)
         fields = [each.split(" ") for each in columns.split(", ")]
         made = T.StructType([T.StructField(name, TYPES[kind]) for name, kind in fields])
-        return Query(
-            CarryingProcessor(enrichment, CarryOver(max_rows=max_rows), made, partitions, in_order=mode == "keyed")
-        )
+        return Query(CarryingProcessor(enrichment, CarryOver(max_rows=max_rows), made, in_order=mode == "keyed"))
 
     return make
 
@@ -174,26 +170,6 @@ def test_rows_with_other_columns_are_refused_and_the_state_is_unchanged(query: A
     with pytest.raises(ValueError, match=message):  # without a new row that shows the current type
         after.processor.handleExpiredTimer((0,), Time(200), None).__next__()
     assert after.handle.state == made.handle.state
-
-
-def test_keyed_rows_from_another_number_of_partitions_are_refused(query: Any) -> None:
-    made = query(Held(), mode="keyed", partitions=2)
-    made.enrich([1], now=100)
-    after = query(Held(), mode="keyed", partitions=3)
-    after.handle.state = made.handle.state
-    with pytest.raises(ValueError, match=r"over 2 partitions, but the query now has 3, .*shuffle\.partitions to 2$"):
-        after.enrich([1], now=200)
-
-
-def test_unordered_rows_from_another_number_of_partitions_are_accepted(query: Any) -> None:
-    function = Held()
-    made = query(function, partitions=2)
-    made.enrich([1, 3], now=100)
-    after = query(function, partitions=3)
-    after.handle.state = made.handle.state
-    after.handle.timers.update(made.handle.timers)
-    function.hangs = False
-    assert sorted(after.expire(now=200)) == [2, 6]
 
 
 def test_unpacked_restores_the_record_batches_with_the_names_of_the_plan() -> None:
