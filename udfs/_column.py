@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from trio_asyncio_io import AsyncFunction, Options
@@ -16,7 +16,7 @@ from trio_asyncio_io.integration import check_keywords, list_keywords
 from ._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from ._plan.arguments import UDFArguments, for_session, make_settings
 from ._plan.schema import check_time_zone, parse_type
-from ._plan.session import active_session, default_time_zone, time_zone
+from ._plan.session import default_time_zone, time_zone
 from ._plan.worker_python import use_the_drivers_python, with_package_check
 from ._pyspark_worker import for_column_udf
 from ._sent.column_types import extra_columns, plan_type
@@ -118,7 +118,7 @@ class AsyncPandasUDF(Generic[F_co]):
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """The function that Spark sends to the workers: an iterator of arrays -> an iterator of arrays."""
-        session = active_session()
+        session = SparkSession.active()
         use_the_drivers_python(session)
         limits = self.cluster_capacity, self.cluster_rate, self.cluster_budget
         settings = for_session(self.settings, *limits, session)

@@ -20,7 +20,7 @@ with needs_extra(__name__, "spark,progress"):
     from pyspark.sql import SparkSession
 
     from ._plan.job_watch import TaskCounts, watch_on
-    from ._plan.session import active_session, described_jobs
+    from ._plan.session import described_jobs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +61,7 @@ def progress(
         with progress(description="weather"):
             ordered_wait(flights, weather, "temp double", timeout=5.0).write.parquet("enriched")
     """
-    session = session or active_session()
+    session = session or SparkSession.active()
     watch = watch_on(session)
     display = display_on(console)
     started = time.monotonic()

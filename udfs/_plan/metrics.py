@@ -33,6 +33,7 @@ PATIENCE = 10.0  # seconds without an action, until a warning says that there mu
 SKETCH_ACCURACY = 10_000
 
 COUNTS = ("rows", "calls", "retried", "failed", "timed_out", "cached")
+WORDS = {"timed_out": "timed out", "cached": "from a cache"}  # for the other counts, their names
 SUMS = frozenset({*COUNTS, "seconds", "slowest"})
 
 # A sum that only `explain` reads: the totals as JSON. Spark cuts off the text of a plan at more than 25 metrics, or
@@ -118,15 +119,8 @@ def summary(metrics: Any) -> str:
     has what `trio_asyncio_io.integration.gates_and_hedges` returns.
     """
     sums = _sums_of(metrics)
-    counts = [
-        f"{sums['rows']:,} rows",
-        f"{sums['calls']:,} calls",
-        f"{sums['retried']:,} retried",
-        f"{sums['failed']:,} failed",
-        f"{sums['timed_out']:,} timed out",
-        f"{sums['cached']:,} from a cache",
-        *gates_and_hedges(_totals_of(json.loads(sums.get(TOTALS, "{}")))),
-    ]
+    counts = [f"{sums[name]:,} {WORDS.get(name, name)}" for name in COUNTS]
+    counts += gates_and_hedges(_totals_of(json.loads(sums.get(TOTALS, "{}"))))
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
     return ", ".join([*counts, *(f"{name} {duration(seconds)}" for name, seconds in times.items())])

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
-
-__all__ = ["active_session", "default_time_zone", "described_jobs", "share_of", "task_slots", "time_zone"]
+__all__ = ["default_time_zone", "described_jobs", "share_of", "task_slots", "time_zone"]
 
 JOB_DESCRIPTION = "spark.job.description"
 
@@ -24,20 +21,6 @@ NO_BOUND = (
     "set spark.executor.cores and spark.executor.instances (or, with dynamic allocation, "
     "spark.dynamicAllocation.maxExecutors), or spark.cores.max on a standalone cluster"
 )
-
-
-def active_session() -> Any:
-    """The active session of this thread, or else the default session.
-
-    Raises:
-        RuntimeError: No session is active.
-    """
-    try:
-        return SparkSession.active()
-    except PySparkRuntimeError:
-        raise RuntimeError(
-            "no Spark session is active: create one with SparkSession.builder.getOrCreate() first"
-        ) from None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache
+from typing import cast
 from zoneinfo import ZoneInfo
 
 from .._spark_task import SparkTask
@@ -64,14 +65,10 @@ def tzinfo_of(zone: str) -> tzinfo:
         ValueError: Python has no such time zone.
     """
     name = portable_zone(zone)
-    found: tzinfo | None
     try:
-        found = datetime.strptime(name, "%z").tzinfo if name[0] in "+-" else ZoneInfo(name)
+        return cast("tzinfo", datetime.strptime(name, "%z").tzinfo) if name[0] in "+-" else ZoneInfo(name)
     except (KeyError, ValueError):  # a missing zone is a KeyError
-        found = None
-    if found is None:
         raise ValueError(
             f"Python has no time zone {zone!r}, which is the session's: set {TIME_ZONE} to a region such as "
             '"America/Los_Angeles" or an offset such as "+02:00"'
-        )
-    return found
+        ) from None

@@ -13,7 +13,6 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io.integration import check_keywords, list_keywords
 
 from .._column import AsyncPandasUDF
-from .._plan.session import active_session
 from .._plan.worker_python import use_the_drivers_python
 from .._sent.settings import Settings
 from ._arrow import RESPONSE_TYPE, HttpConversion
@@ -126,7 +125,7 @@ def http_request(
     check_keywords(http_request, options)
     constant, column = _split(headers)
     columns = [_checked(each) for each in (url, column, body)]
-    udf = _udf("http_request", _settings(HttpOptions(constant, **options), active_session()))
+    udf = _udf("http_request", _settings(HttpOptions(constant, **options), SparkSession.active()))
     if body is None:
         columns = columns[: 1 if column is None else 2]
     elif column is None:
@@ -155,7 +154,7 @@ def http_get(
     check_keywords(http_get, options)
     constant, column = _split(headers)
     columns = [_checked(each) for each in (url, column) if each is not None]
-    return _udf("http_get", _settings(HttpOptions(constant, **options), active_session()))(*columns)
+    return _udf("http_get", _settings(HttpOptions(constant, **options), SparkSession.active()))(*columns)
 
 
 @list_keywords(HttpArguments, http_request)

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from udfs._plan.session import active_session, share_of, task_slots, time_zone
+from udfs._plan.session import share_of, task_slots, time_zone
 
 
 class Conf:
@@ -40,13 +39,6 @@ def session(master: str, **conf: Any) -> Any:
 
 def test_the_time_zone_is_the_sessions() -> None:
     assert time_zone(connect_session(spark_sql_session_timeZone="America/New_York")) == "America/New_York"
-
-
-def test_a_missing_session_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
-    with pytest.raises(RuntimeError, match="no Spark session is active: create one with SparkSession"):
-        active_session()
 
 
 @pytest.mark.parametrize(
