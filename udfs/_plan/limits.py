@@ -38,27 +38,20 @@ def limits_for_tasks(cluster_rate: Any, cluster_budget: ClusterBudget | None, se
 
 def _for_tasks(given: ClusterRate | ClusterBudget, session: Any) -> Limit:
     if isinstance(given, ClusterRate) and given.by == "share":
+        slots = task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
         if given.weight is not None:
-            return TaskShare(given.rate / _slots(session), given.weight, given.name)
-        return TaskShare(_whole_share(given.rate, session))
+            return TaskShare(given.rate / slots, given.weight, given.name)
+        if given.rate < slots:
+            raise ValueError(
+                f"cluster_rate must be at least the number of tasks that can run at once, {slots}, because each makes "
+                f'at least one call per second; got {given.rate!r}. Use ClusterRate({given.rate!r}, by="lease"), or '
+                "give Spark fewer cores"
+            )
+        return TaskShare(int(given.rate // slots))
     if given.by == "lease":
         return LeasedLimit(given, _address_of_source(given, session))
     RedisSource(given.by)  # checks the URL, and that redis-py is installed
     return LeasedLimit(given)
-
-
-def _whole_share(rate: float, session: Any) -> int:
-    slots = _slots(session)
-    if rate < slots:
-        raise ValueError(
-            f"cluster_rate must be at least the number of tasks that can run at once, {slots}, because each makes at "
-            f'least one call per second; got {rate!r}. Use ClusterRate({rate!r}, by="lease"), or give Spark fewer cores'
-        )
-    return int(rate // slots)
-
-
-def _slots(session: Any) -> int:
-    return task_slots(session, "cluster_rate", "gate=RateLimit(...) per process")
 
 
 def _address_of_source(given: ClusterRate | ClusterBudget, session: Any) -> ServerAddress:

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from .._sent.settings import Enrichment, Flatten, Mode
+from .._sent.settings import Flatten, Mode
 from .._sent.signature import check_arity, parameter_names, signature_of
 from .._spark_thread.conversion import RowConversion
 from .arguments import StreamArguments, check_dataframe, column_names, for_session, make_settings
@@ -45,7 +45,10 @@ def build_query(
     """
     check_dataframe(df)
     event_time, carry_over = arguments.pop("event_time", None), arguments.pop("carry_over", None)
-    delay = _delay(event_time, arguments.pop("max_out_of_orderness", None))
+    max_out_of_orderness = arguments.pop("max_out_of_orderness", None)
+    if (event_time is None) != (max_out_of_orderness is None):
+        raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
+    delay = None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
     metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     if metrics is not None:
         check_metrics(metrics)
@@ -55,7 +58,8 @@ def build_query(
     keys = column_names("key", [key] if isinstance(key, str) else key) if mode == "keyed" else []
     if carry_over is not None:
         check_carry_over(carry_over, df, event_time)
-    _check_flatten(flatten)
+    if not isinstance(flatten, bool) and flatten != "outer":
+        raise ValueError(f'flatten must be True, False or "outer", got {flatten!r}')
     if memo is not None:
         memo = as_memo(memo)
         check_memo(memo, df, mode, on_error=settings.on_error, event_time=event_time, carry_over=carry_over)
@@ -78,23 +82,9 @@ def build_query(
     elif memo is not None:
         with_results = query_with_memo(plan, memo)
     else:
-        with_results = plan.source.mapInArrow(_row_task(plan.enrichment), plan.schema)
+        enrichment = plan.enrichment
+        task = for_map_in_arrow(settings.function.name, lambda batches: RowConversion(enrichment).run(batches))
+        with_results = plan.source.mapInArrow(task, plan.schema)
     if plan.source is not df:
         with_results = with_results.toDF(*plan.names)
     return with_results if metrics is None else observed(with_results, metrics, settings)
-
-
-def _delay(event_time: str | None, max_out_of_orderness: str | None) -> int | None:
-    if (event_time is None) != (max_out_of_orderness is None):
-        raise ValueError("event_time and max_out_of_orderness belong together: give both or neither")
-    return None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
-
-
-def _row_task(enrichment: Enrichment) -> Any:
-    """The function for `mapInArrow`."""
-    return for_map_in_arrow(enrichment.settings.function.name, lambda batches: RowConversion(enrichment).run(batches))
-
-
-def _check_flatten(flatten: Any) -> None:
-    if not isinstance(flatten, bool) and flatten != "outer":
-        raise ValueError(f'flatten must be True, False or "outer", got {flatten!r}')

@@ -123,12 +123,7 @@ def error_array(rows: Sequence[Row]) -> pa.Array:
 
 def metadata_array(rows: Sequence[Row]) -> pa.Array:
     """The metadata column. Its `error` is the name of the exception's class; null for a row that did not fail."""
-    return pa.StructArray.from_arrays(_metadata_fields(rows), fields=list(METADATA_ARROW_TYPE))
-
-
-def _metadata_fields(rows: Sequence[Row]) -> list[pa.Array]:
-    """The fields of the metadata, an array each: Arrow takes several times as long to read a dict for each row."""
-    values = (
+    values = (  # of each field: Arrow takes several times as long to read a dict for each row
         [row.attempts for row in rows],
         [row.seconds if row.failure is None else row.failure.seconds for row in rows],
         [row.cached for row in rows],
@@ -136,4 +131,5 @@ def _metadata_fields(rows: Sequence[Row]) -> list[pa.Array]:
         [row.weights and row.weights[0] for row in rows],
         [row.weights and row.weights[1] for row in rows],
     )
-    return [pa.array(each, type=field.type) for each, field in zip(values, METADATA_ARROW_TYPE, strict=True)]
+    arrays = [pa.array(each, type=field.type) for each, field in zip(values, METADATA_ARROW_TYPE, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=list(METADATA_ARROW_TYPE))

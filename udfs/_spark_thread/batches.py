@@ -85,9 +85,6 @@ class _HeldBatch:
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.positions = {index: index for index in range(batch.num_rows)}
-        self._replace(batch)
-
-    def _replace(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
         self.nbytes = batch.nbytes
 
@@ -108,7 +105,8 @@ class _HeldBatch:
         """Drop the released rows once they are half of the batch, so that a straggler does not keep all of it."""
         if self.nbytes < _SMALL_BYTES or 2 * len(self.positions) > self.batch.num_rows:
             return
-        self._replace(self.batch.take(pa.array(list(self.positions.values()), pa.int64())))
+        self.batch = self.batch.take(pa.array(list(self.positions.values()), pa.int64()))
+        self.nbytes = self.batch.nbytes
         self.positions = {index: position for position, index in enumerate(self.positions)}
 
 

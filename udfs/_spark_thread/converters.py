@@ -354,14 +354,12 @@ def _json(value: Any) -> str:
     raise TypeError(f"JSON has no {type(value).__name__}")
 
 
-_time = _exactly(lambda value: _is(time, value) and value.tzinfo is None)
-
 STRICT: dict[type[DataType], Callable[[Refuse], Convert]] = {
     T.IntegralType: _integer,
     T.FloatType: _float,
     T.DateType: _exactly(_is_date),
     T.DayTimeIntervalType: _exactly(lambda value: _is(timedelta, value)),
     T.TimestampNTZType: _exactly(lambda value: _is(datetime, value) and value.tzinfo is None),
-    TimeType: _time,
+    TimeType: _exactly(lambda value: _is(time, value) and value.tzinfo is None),
     VariantType: _variant,
 }

@@ -117,7 +117,10 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
         try:
             return await self._call(*inputs)
         finally:
-            self._add_usage(rows)
+            if (found := usage_of_all(self._settings.budget_name)) is not None:
+                for row in rows:  # an equal part for each
+                    estimated, settled = row.weights or (0.0, 0.0)
+                    row.weights = estimated + found[0] / len(rows), settled + found[1] / len(rows)
 
     def _ended(self, row: Row, result: Any) -> Row:
         """The row with its result."""
@@ -133,13 +136,6 @@ class Calls(AsyncFunction[Any, Any], KnowsOutputs):
         """Check that a result is not a coroutine. `name`: of the handler that returned it."""
         if type(result) is CoroutineType:
             raise NotAsyncError.for_coroutine(name or self._settings.function.name, result)
-
-    def _add_usage(self, rows: Sequence[Row]) -> None:
-        """Divide the weights of a call that ends equally among its rows."""
-        if (found := usage_of_all(self._settings.budget_name)) is not None:
-            for row in rows:
-                estimated, settled = row.weights or (0.0, 0.0)
-                row.weights = estimated + found[0] / len(rows), settled + found[1] / len(rows)
 
     async def _timed_out(self, row: Row) -> Row:
         assert self._on_timeout is not None

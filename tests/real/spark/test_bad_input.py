@@ -103,6 +103,7 @@ TYPES = {
         {"function": partial(in_currency, currency="EUR"), "inputs": ["day"]},
         "in_currency takes day by keyword, and columns .* a partial must bind by position what is in front of day",
     ),
+    "a flatten of another join": ({"flatten": "left"}, "flatten must be True, False or \"outer\", got 'left'"),
     "a timeout of None": ({"timeout": None}, "timeout must be seconds as a number"),
     "a retry that is a number": ({"retry": 3}, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
     "an unknown keyword": ({"capasity": 9}, "unexpected keyword argument 'capasity'"),

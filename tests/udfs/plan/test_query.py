@@ -7,13 +7,6 @@ from typing import Any
 import pytest
 
 from udfs import ordered_wait
-from udfs._plan.query import _check_flatten
-
-
-@pytest.mark.parametrize("flatten", ["left", None, 1], ids=str)
-def test_flatten_must_be_a_bool_or_outer(flatten: Any) -> None:
-    with pytest.raises(ValueError, match=r'flatten must be True, False or "outer", got '):
-        _check_flatten(flatten)
 
 
 @pytest.mark.parametrize("arguments", [{"event_time": "at"}, {"max_out_of_orderness": "10 seconds"}], ids=str)

@@ -21,8 +21,9 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import stable_id
 from udfs._sent.column_types import arrow_type, plan_type
-from udfs._spark_thread.converters import _refuse, _time, converter
+from udfs._spark_thread.converters import STRICT, _refuse, converter
 from udfs._spark_thread.misfits import MisfitError, NullFieldError
+from udfs._spark_version import TimeType
 
 ZONE = "America/New_York"
 NEW_YORK = ZoneInfo(ZONE)
@@ -345,9 +346,9 @@ def test_plan_type_replaces_char_and_varchar_by_string_and_nothing_else() -> Non
     assert plan_type(nested(T.CharType(3))) == nested(T.StringType())
 
 
+@pytest.mark.skipif(not hasattr(T, "TimeType"), reason="Spark before 4.1 has no such type")
 def test_only_a_naive_time_is_accepted_as_a_time() -> None:
-    """Spark has had a type for it since 4.1."""
-    convert = _time(partial(_refuse, T.StringType(), ()))
+    convert = STRICT[TimeType](partial(_refuse, T.StringType(), ()))
     assert [convert(value) for value in (time(1, 2, 3, 4), None, pd.NaT)] == [time(1, 2, 3, 4), None, None]
     for value in (5, time(12, tzinfo=UTC), NOON, "12:00"):
         with pytest.raises(MisfitError):
