@@ -20,7 +20,6 @@ with needs_extra(__name__, "spark,progress"):
     from pyspark.sql import SparkSession
 
     from ._plan.job_watch import TaskCounts, watch_on
-    from ._plan.session import described_jobs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,8 +47,7 @@ def progress(
 
     Args:
         session: The session; None: the active one.
-        description: Text before the counts, empty by default. Spark's UI shows it beside the jobs and stages that this
-            thread starts in the block, unless the thread has a job description already. A remote session has none.
+        description: Text before the counts, empty by default.
         console: A rich console; None: one on standard error. If Spark's own progress bar is on the same terminal,
             disable it: `spark.ui.showConsoleProgress` = false.
 
@@ -81,8 +79,7 @@ def progress(
     thread = threading.Thread(target=show, name="udfs-progress", daemon=True)
     thread.start()
     try:
-        with described_jobs(session, description):
-            yield
+        yield
     finally:
         ended.set()
         thread.join(CLOSE_SECONDS)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import Any
 
-__all__ = ["default_time_zone", "described_jobs", "share_of", "task_slots", "time_zone"]
-
-JOB_DESCRIPTION = "spark.job.description"
+__all__ = ["default_time_zone", "share_of", "task_slots", "time_zone"]
 
 # What to do if the number of task slots is unknown
 OF_A_REMOTE_SERVER = "a Spark Connect session does not report the processors of its server: start it with local[N]"
@@ -21,24 +17,6 @@ NO_BOUND = (
     "set spark.executor.cores and spark.executor.instances (or, with dynamic allocation, "
     "spark.dynamicAllocation.maxExecutors), or spark.cores.max on a standalone cluster"
 )
-
-
-@contextmanager
-def described_jobs(session: Any, description: str) -> Iterator[None]:
-    """Spark's UI shows the description beside the jobs and stages that this thread starts in the block.
-
-    It does nothing if the description is empty, if the thread has one already, or in a remote session, which has none.
-    """
-    context = getattr(session, "_sc", None)
-    if not description or context is None or context.getLocalProperty(JOB_DESCRIPTION) is not None:
-        yield
-        return
-    context.setJobDescription(description)
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # the session was stopped in the block
-            context.setLocalProperty(JOB_DESCRIPTION, None)
 
 
 def time_zone(session: Any) -> str:

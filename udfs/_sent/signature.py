@@ -93,17 +93,9 @@ def _refusal(name: str, signature: inspect.Signature, columns: Sequence[object])
             f"{name} takes {names} by keyword, and columns are passed by position: remove the * from its parameters; a "
             f"partial must bind by position what is in front of {names}"
         )
-    inputs = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    least = sum(each.default is each.empty for each in inputs)
-    most = len(inputs)
-    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        number = f"at least {least}"
-    else:
-        number = str(most) if least == most else f"{least} to {most}"
-    names = ", ".join(each.name for each in inputs)
+    shown = str(signature).replace("=None", "=...")
     given = ", ".join(map(str, columns))
     return (
-        f"{name} takes {number} input{'' if number == '1' else 's'}{names and f' ({names})'}, "
-        f"got {len(columns)} column{'' if len(columns) == 1 else 's'} ({given}): "
-        "give one column for each parameter"
+        f"{name} takes {shown}, got {len(columns)} column{'' if len(columns) == 1 else 's'} ({given}): give one column "
+        "for each parameter"
     )

@@ -88,9 +88,9 @@ TYPES = {
     "inputs that are not names": ({"inputs": [F.lit]}, "inputs must be a list of one or more names of columns"),
     "more inputs than parameters": (
         {"inputs": ["origin", "day"], "on_error": "null"},
-        r"look_up takes 1 input \(origin\), got 2 columns \(origin, day\): give one column for each parameter",
+        r"look_up takes \(origin\), got 2 columns \(origin, day\): give one column for each parameter",
     ),
-    "more inputs than parameters of a group": ({"inputs": ["origin", "day"], "group": 2}, "look_up takes 1 input"),
+    "more inputs than parameters of a group": ({"inputs": ["origin", "day"], "group": 2}, r"look_up takes \(origin\)"),
     "no inputs": ({"inputs": []}, r"inputs must be a list of one or more names of columns, got \[\]"),
     "a schema without names": ({"schema": "double"}, "the schema must give each new column a name .* got 'double'"),
     "a schema that is a class": ({"schema": float}, "the schema must give each new column .*; got <class 'float'>"),

@@ -6,7 +6,6 @@ import io
 import re
 import threading
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from pyspark.errors import PythonException
@@ -14,24 +13,13 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from tests.service import Service
-from tests.support import PATIENCE, variation_except, wait_until
+from tests.support import PATIENCE, wait_until
 from udfs import async_pandas_udf, ordered_wait, unordered_wait
 from udfs.progress import progress
 
 
 async def weather(id: int) -> int:  # noqa: A002 - the name of the column
     return id
-
-
-def descriptions(spark: SparkSession, group: str) -> list[str | None]:
-    """What Spark's UI shows beside the stages of a job group."""
-    context = spark.sparkContext
-    scala = context._jsc.sc()  # type: ignore[attr-defined]
-    scala.listenerBus().waitUntilEmpty()
-    tracker = context.statusTracker()
-    stages = [stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds]  # type: ignore[union-attr]
-    found = [scala.statusStore().lastStageAttempt(stage).description() for stage in stages]
-    return [each.get() if each.isDefined() else None for each in found]
 
 
 def terminal() -> Console:
@@ -90,27 +78,6 @@ def test_a_stream_shows_the_totals_of_its_last_micro_batch(spark: SparkSession, 
         wait_until_shown(console, "shown, micro-batch 0: 20 rows, 20 calls, 0 retried")
         query.stop()
     assert "; shown, micro-batch 0: 20 rows, 20 calls" in written(console).splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("own", "shown"), variation_except([(None, "the weather")], [(None, "the weather"), ("mine", "mine")])
-)
-def test_the_ui_shows_the_description_beside_the_stages_of_the_block(
-    spark: SparkSession, own: str | None, shown: str
-) -> None:
-    context = spark.sparkContext
-    group = uuid4().hex
-    context.setJobGroup(group, own or "")
-    context.setLocalProperty("spark.job.description", own)  # type: ignore[arg-type]
-    try:
-        with progress(spark, description="the weather", console=terminal()):
-            spark.range(3).rdd.count()
-        spark.range(3).rdd.count()
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
-    seen = descriptions(spark, group)
-    assert sorted(map(str, seen)) == sorted([shown, str(own)])
 
 
 def test_the_plan_names_the_function(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,13 +110,9 @@ def test_a_function_is_called_with_as_many_columns_as_it_takes(function: Any, nu
 @pytest.mark.parametrize(
     ("function", "columns", "message"),
     [
-        (one, "ab", "it takes 1 input (a), got 2 columns (a, b): give one column for each parameter"),
-        (
-            in_thread(lambda a, b: a),
-            "a",
-            "it takes 2 inputs (a, b), got 1 column (a): give one column for each parameter",
-        ),
-        (optional, "abc", "it takes 1 to 2 inputs (a, b), got 3 columns (a, b, c): give one column for each parameter"),
+        (one, "ab", "it takes (a), got 2 columns (a, b): give one column for each parameter"),
+        (in_thread(lambda a, b: a), "a", "it takes (a, b), got 1 column (a): give one column for each parameter"),
+        (optional, "abc", "it takes (a, b=..., *, c=...), got 3 columns (a, b, c): give one column for each parameter"),
         (
             by_keyword,
             "ab",
