@@ -85,10 +85,12 @@ class ResultWriter:
     def _fitted(self, row: Row, value: Any, converted: Any) -> Any:
         """A converted value that Arrow refuses, as it fits; None if it does not."""
         try:
-            return fitted(self._kind, converted)
+            found = fitted(self._kind, converted)
+            self._array([found])  # otherwise Arrow would refuse all rows of the chunk
         except Exception as error:  # noqa: BLE001 - as above
             self._refuse(row, value, error)
             return None
+        return found
 
     def _refuse(self, row: Row, value: Any, error: Exception) -> None:
         """Set the row's failure, or raise it."""
