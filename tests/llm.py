@@ -16,7 +16,7 @@ import uvicorn
 
 from tests.support import PATIENCE
 from tests.wheel import ROOT
-from udfs.demo._server import listener
+from udfs.demo.service import listener
 
 EXAMPLES = ROOT / "docs" / "examples"
 EXAMPLE = EXAMPLES / "paid_llm.py"

@@ -25,18 +25,14 @@ def print_calls(console: Console, calls: Mapping[str, float], requests: Mapping[
         seconds: Duration of the run.
     """
     counted = Counter(requests)
-    rows = int(calls["rows"])
+    rows, sent = int(calls["rows"]), counted["requests"]
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_column(justify="right")
     grid.add_column()
     for label, number, explanation in (
         ("flights", rows, f"in {seconds:.1f} s, with reading them and starting Spark's workers"),
-        (
-            "requests",
-            counted["requests"],
-            f"{counted['requests'] / max(rows, 1):.2f} for each flight: the cache had the others",
-        ),
+        ("requests", sent, f"{sent / rows:.2f} for each flight: the cache had the others"),
         ("slow", counted["slow"], "responses took 0.5 s or longer"),
         ("not found", counted["404"], "responses: no such observation or aircraft"),
         ("errors", counted["500"], "responses with status 500"),

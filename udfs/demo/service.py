@@ -23,20 +23,32 @@ import argparse
 import asyncio
 import json
 import math
+import os
 import random
+import socket
+import subprocess
+import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
+from .._extras import needs_extra
 from ._flights import planes, weather
-from ._server import running_process, serve
 
-__all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
+with needs_extra("the demo's lookup service", "demo"):
+    import uvicorn
+
+__all__ = ["LookupApp", "bodies_by_path", "latency", "listener", "main", "running"]
 
 PORT: Final = 8000
+READY: Final = "listening on "
+_BACKLOG: Final = 2048
+_KEEP_ALIVE_SECONDS: Final = 75  # longer than any client keeps an idle connection, so that no client finds it closed
 
 # Latencies are lognormal, with a mean of 20 ms. The mean of a lognormal is its median times exp(sigma squared / 2)
 _MEDIAN_SECONDS: Final = 0.012
@@ -46,7 +58,6 @@ _STRAGGLER_SECONDS: Final = (0.5, 1.5)
 _ERROR_SHARE: Final = 0.005
 
 _BUSY_SECONDS: Final = 1
-_LONGEST_SECONDS: Final = 3600.0
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -96,19 +107,20 @@ class LookupApp:
         self._flaky: set[str] = set()
         self._free_at: dict[str, float] = {}
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
         """Respond to one request."""
         method, path = scope["method"], scope["path"]
         route, _, key = path.removeprefix("/").partition("/")
         match method, route:
             case "GET", "weather" | "planes":
-                response = await self._look_up(path, receive)
+                response = await self._look_up(path)
             case "GET", "flaky":
                 response = self._fail_every_other_time(key)
             case "GET", "busy":
                 response = self._refuse_for_a_second(key)
             case "GET", "slow":
-                response = await _wait(key, receive)
+                await asyncio.sleep(float(key))
+                response = _json_response(HTTPStatus.OK, {"seconds": float(key)})
             case "GET", "stats":
                 response = _json_response(HTTPStatus.OK, self._counts)
             case "POST", "reset":
@@ -116,19 +128,16 @@ class LookupApp:
                 response = _json_response(HTTPStatus.OK, {})
             case _:
                 response = _json_response(HTTPStatus.NOT_FOUND, {"error": f"no such route: {method} {path}"})
-        if response is not None:
-            await _respond(send, response)
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
+        await send({"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]})
+        await send({"type": "http.response.body", "body": response.body})
 
-    async def _look_up(self, path: str, receive: Receive) -> Response | None:
+    async def _look_up(self, path: str) -> Response:
         counts = self._counts  # a reset replaces them
         self._requests[path] += 1
         seconds, fails = latency(path, self._requests[path], faults=self._faults)
-        counts.update(requests=1, in_flight=1, slow=seconds >= _STRAGGLER_SECONDS[0])
-        hung_up = await _hangs_up(receive, seconds)
-        counts["in_flight"] -= 1
-        if hung_up:
-            counts["cancelled"] += 1
-            return None
+        counts.update(requests=1, slow=seconds >= _STRAGGLER_SECONDS[0])
+        await asyncio.sleep(seconds)
         if fails:
             response = _json_response(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "temporary failure: try again"})
         elif path in self._bodies:
@@ -168,24 +177,6 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, allow_nan=False).encode()
 
 
-async def _respond(send: Send, response: Response) -> None:
-    """Send a response."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(response.body))]
-    await send({"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]})
-    await send({"type": "http.response.body", "body": response.body})
-
-
-async def _hangs_up(receive: Receive, seconds: float) -> bool:
-    """Wait for these seconds, or until the client hangs up; whether it did."""
-    try:
-        async with asyncio.timeout(seconds):
-            while (await receive())["type"] != "http.disconnect":
-                pass
-    except TimeoutError:
-        return False
-    return True
-
-
 def bodies_by_path() -> dict[str, bytes]:
     """The response body for each observation and each aircraft."""
     rows = {f"/weather/{row['origin']}/{row['time_hour']}": row for row in weather()}
@@ -193,24 +184,43 @@ def bodies_by_path() -> dict[str, bytes]:
     return {path: _encoded(row) for path, row in rows.items()}
 
 
-async def _wait(key: str, receive: Receive) -> Response | None:
-    try:
-        seconds = float(key)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds <= _LONGEST_SECONDS:
-        error = {"error": f"seconds must be 0 to {_LONGEST_SECONDS:.0f}, as in /slow/2.5; got {key!r}"}
-        return _json_response(HTTPStatus.BAD_REQUEST, error)
-    return None if await _hangs_up(receive, seconds) else _json_response(HTTPStatus.OK, {"seconds": seconds})
+@contextmanager
+def running() -> Iterator[str]:
+    """Run the service with faults, in a process of its own that ends with the block or with this process.
+
+    Ctrl-C in the terminal does not reach it.
+
+    Returns:
+        Its URL, without a trailing slash.
+
+    Raises:
+        RuntimeError: It did not start. The reason is on standard error.
+    """
+    command = [sys.executable, "-m", "udfs.demo.service", "--port", "0", "--with-parent", "--faults"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line.startswith(READY):
+                raise RuntimeError("the lookup service did not start: see its error above")
+            yield line.removeprefix(READY).strip()
+        finally:
+            process.kill()  # it has no state to save
 
 
-def running() -> AbstractContextManager[str]:
-    """Run the service with faults, as `running_process` does. Returns its URL, without a trailing slash."""
-    return running_process("udfs.demo.service", "--faults")
+class _Server(uvicorn.Server):
+    """Exits immediately on a signal, without waiting for requests in flight."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        os._exit(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until the process is stopped, as `serve` does.
+    """Serve until SIGTERM, SIGINT or, with `--with-parent`, the end of standard input.
+
+    The first line on standard output is `listening on URL`. The service is then ready for requests.
 
     Args:
         arguments: The command line; None: `sys.argv`.
@@ -219,7 +229,47 @@ def main(arguments: Sequence[str] | None = None) -> None:
         SystemExit: The port is in use, or an argument is invalid.
     """
     options = _parser().parse_args(arguments)
-    serve(LookupApp(bodies_by_path(), faults=options.faults), options)
+    if options.with_parent:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    app = LookupApp(bodies_by_path(), faults=options.faults)
+    try:
+        with listener(options.port) as listening:
+            config = uvicorn.Config(
+                app,
+                http="httptools",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            )
+            print(f"{READY}http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+            _Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:  # Ctrl-C before the server has installed its handler
+        return
+
+
+def listener(port: int) -> socket.socket:
+    """A socket that listens on this port of 127.0.0.1.
+
+    Raises:
+        SystemExit: The port is in use.
+    """
+    try:
+        listening = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        sys.exit(f"error: port {port}: {reason}. Choose another: --port N, or --port 0 for any free one")
+    # Connections inherit TCP_NODELAY. asyncio sets it only on sockets with an explicit protocol number. Without it each
+    # response takes 40 ms longer, because uvicorn writes head and body separately.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def _end_with_parent() -> None:
+    while os.read(0, 1024):  # until the parent has closed it or has ended
+        pass
+    os._exit(0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -231,7 +281,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     help_of_port = f"port on 127.0.0.1; 0 means any free port (default: {PORT})"
-    parser.add_argument("--port", type=_port, default=PORT, metavar="N", help=help_of_port)
+    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=help_of_port)
     parser.add_argument("--with-parent", action="store_true", help="exit when standard input is closed")
     parser.add_argument(
         "--faults",
@@ -240,12 +290,6 @@ def _parser() -> argparse.ArgumentParser:
         "(default: a mean latency of 20 ms, no errors)",
     )
     return parser
-
-
-def _port(text: str) -> int:
-    if not (text.isdecimal() and int(text) < 2**16):
-        raise argparse.ArgumentTypeError(f"must be 0 to 65535, got {text}")
-    return int(text)
 
 
 if __name__ == "__main__":

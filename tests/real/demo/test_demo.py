@@ -11,29 +11,21 @@ import re
 import signal
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import dataclass
-from datetime import date
-from io import StringIO
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from tests.support import PATIENCE, wait_until
 from udfs.check import Finding
 from udfs.demo import __main__ as demo
-from udfs.demo._stream import Stream, days_of
-from udfs.demo._summary import print_calls
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 CHECKED = "Every flight came out once, and matches the source data."
 
-STREAM = ["--stream", "--days", "2", "--output", "stream"]
 BATCH = ["--days", "1"]
-INTERRUPTED_BATCH = ["--days", "1", "--output", "interrupted"]
 FIRST_DAY = 842  # flights
 
 ENVIRONMENT = {
@@ -84,29 +76,18 @@ def batch(folder: Path) -> Run:
 
 
 @pytest.fixture(scope="module")
-def interrupted_start(folder: Path) -> Run:
+def interrupted_start(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Ctrl-C while Spark starts."""
-    with python("-m", "udfs.demo", cwd=folder) as process:
+    with python("-m", "udfs.demo", cwd=tmp_path_factory.mktemp("start")) as process:
         wait_until(lambda: any("SparkSubmit" in command_of(pid) for pid in descendants(process.pid)))
         return interrupt(process)
 
 
 @pytest.fixture(scope="module")
-def interrupted_batch(folder: Path) -> Run:
-    with python("-m", "udfs.demo", *INTERRUPTED_BATCH, cwd=folder) as process:
+def interrupted_batch(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    with python("-m", "udfs.demo", *BATCH, cwd=tmp_path_factory.mktemp("batch")) as process:
         wait_until(lambda: any("pyspark.daemon" in command_of(pid) for pid in descendants(process.pid)))
         return interrupt(process)
-
-
-@pytest.fixture(scope="module")
-def streams(folder: Path) -> tuple[Run, Run]:
-    """A stream that Ctrl-C stops after its first micro-batch, and the same command again, to its end."""
-    with python("-m", "udfs.demo", *STREAM, cwd=folder) as process:
-        wait_until((folder / "stream" / "checkpoint" / "commits" / "0").exists)
-        stopped = interrupt(process)
-    with python("-m", "udfs.demo", *STREAM, cwd=folder) as process:
-        output, _ = process.communicate(timeout=PATIENCE)
-        return stopped, Run(output, process.returncode, [])
 
 
 def command_of(pid: int) -> str:
@@ -155,26 +136,16 @@ def test_no_line_of_the_result_is_wider_than_the_terminal(batch: Run) -> None:
 
 @pytest.mark.spark
 @pytest.mark.thorough
-@pytest.mark.parametrize("run", ["interrupted_start", "interrupted_batch", "streams"])
+@pytest.mark.parametrize("run", ["interrupted_start", "interrupted_batch"])
 def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(run: str, request: pytest.FixtureRequest) -> None:
-    found = request.getfixturevalue(run)
-    stopped = found[0] if run == "streams" else found
+    stopped = request.getfixturevalue(run)
     assert stopped.status == 130, stopped.output
-    last = "Stopping Spark and the service." + " The same command continues the stream." * (run == "streams")
-    assert last in stopped.output.splitlines(), stopped.output  # a JVM that starts may write a note after it
+    assert "Stopping Spark and the service." in stopped.output.splitlines(), (
+        stopped.output
+    )  # a JVM that starts may write a note after it
     assert "Traceback" not in stopped.output, stopped.output
     assert len(stopped.children) >= 2, "the service and Spark's JVM"
     wait_until(lambda: not [pid for pid in stopped.children if is_alive(pid)])
-
-
-@pytest.mark.spark
-@pytest.mark.thorough
-def test_a_stopped_stream_is_resumed_without_loss(streams: tuple[Run, Run], folder: Path) -> None:
-    _, run = streams
-    assert run.status == 0, run.output
-    assert "Resuming the stopped stream" in run.output
-    assert CHECKED in run.output
-    assert len(list((folder / "stream" / "incoming").glob("*.csv"))) == 2
 
 
 @pytest.mark.processes
@@ -184,40 +155,6 @@ def test_ctrl_c_during_the_imports_ends_the_demo_silently(tmp_path: Path, monkey
     with python("-m", "udfs.demo", cwd=tmp_path) as process:
         output, _ = process.communicate()
     assert (output, process.returncode) == ("", 130)
-
-
-def test_each_day_of_a_stream_has_its_flights(tmp_path: Path) -> None:
-    path = tmp_path / "flights.csv"
-    header, *lines = (f"{day},EWR\n" for day in ("year,month,day", "2013,1,1", "2013,12,31", "2013,2,1", "2013,1,1"))
-    path.write_text(header + "".join(lines))
-    assert days_of(path, end=date(2013, 12, 31)) == {
-        "2013-01-01": [header, lines[0], lines[3]],
-        "2013-02-01": [header, lines[2]],
-    }
-    assert list(days_of(path, end=date(2014, 1, 1))) == ["2013-01-01", "2013-02-01", "2013-12-31"]
-
-
-def test_a_run_that_is_stopped_while_it_starts_afresh_can_be_repeated(tmp_path: Path) -> None:
-    (tmp_path / "done").touch()
-    (tmp_path / "checkpoint").mkdir()  # the last of the three folders
-    stream = Stream(tmp_path)
-    assert not stream.is_resumed
-    assert [path.name for path in tmp_path.iterdir()] == ["incoming"]
-
-
-def test_a_run_without_flights_has_no_requests_for_each_flight() -> None:
-    """This happens when a stream is resumed that was stopped after its last flight."""
-    console = Console(record=True, file=StringIO())
-    print_calls(console, Counter(), {}, 1.0)
-    assert "0.00 for each flight" in console.export_text()
-
-
-def test_the_number_of_days_is_that_of_the_span() -> None:
-    assert [demo._options(arguments).end for arguments in ([], ["--full"], ["--days", "1"])] == [
-        date(2013, 2, 1),
-        date(2014, 1, 1),
-        date(2013, 1, 2),
-    ]
 
 
 @pytest.mark.processes
@@ -235,10 +172,6 @@ def test_without_java_the_demo_states_what_to_install_and_starts_nothing(tmp_pat
     [
         (["--days", "0"], "--days: must be 1 to 365, got 0"),
         (["--days", "366"], "--days: must be 1 to 365, got 366"),
-        (["--days", "7", "--full"], "--full: not allowed with argument --days"),
-        (["--capacity", "-3"], "--capacity: must be 1 to 10,000, got -3"),
-        (["--output", "/"], "--output: / exists already. Remove it, or choose another folder"),
-        (["--output", "a[1]"], "a[1] has a '[', and Spark reads *, ?, [, { and \\ as patterns. Choose another folder"),
     ],
 )
 def test_an_invalid_option_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,12 +180,12 @@ def test_an_invalid_option_is_named(arguments: list[str], message: str, capsys: 
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--stream"], []], ids=["stream", "batch"])
 def test_a_folder_that_cannot_be_written_is_named_before_spark_starts(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "check_java", lambda: Finding("ok", ""))
     monkeypatch.setattr(demo, "session", None)
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit, match=rf"cannot write to {tmp_path}/file.*: .* Choose another folder: --output"):
-        demo.main([*arguments, "--output", str(tmp_path / "file" / "flights")])
+    monkeypatch.chdir(tmp_path)
+    Path("output").touch()
+    with pytest.raises(SystemExit, match=r"cannot make the folder output here: .* Run it in another folder"):
+        demo.main([])

@@ -26,7 +26,7 @@ FLIGHTS = [
 def flights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
     path: Path = tmp_path_factory.mktemp("flights") / "flights.csv"
     path.write_text("\n".join([HEADER, *FLIGHTS]))
-    return demo.read_flights(spark.read, path).cache()
+    return demo.read_flights(spark, path).cache()
 
 
 @pytest.fixture(scope="module")
