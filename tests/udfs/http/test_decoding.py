@@ -6,20 +6,15 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from random import Random
 
-import brotli
 import httpx
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfs.http._decoding import ACCEPT_ENCODING, STEP_BYTES, decoder_for
-
-ZSTD_STEP_BYTES = 8 * 1024 * 1024 + 128 * 1024
 
 
 def bare_deflate(data: bytes) -> bytes:
@@ -30,8 +25,6 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "gzip": ("gzip", gzip.compress),
     "deflate in zlib's format": ("deflate", zlib.compress),
     "bare deflate": ("deflate", bare_deflate),
-    "brotli": ("br", partial(brotli.compress, quality=4)),  # the default is slow
-    "zstandard": ("zstd", zstandard.compress),
 }
 
 every_coding = pytest.mark.parametrize(("coding", "encode"), ENCODERS.values(), ids=ENCODERS)
@@ -74,20 +67,19 @@ def test_data_after_the_end_is_an_error(coding: str, encode: Callable[[bytes], b
                 decoded(coding, *pieces)
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_an_empty_body_is_complete_and_text_is_an_error(coding: str) -> None:
     assert decoded(coding) == b""
     with pytest.raises(httpx.DecodingError):
         decoded(coding, b"this is text, and nothing else")
 
 
-@pytest.mark.parametrize(("coding", "encode"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
-def test_all_members_are_decoded(coding: str, encode: Callable[[bytes], bytes]) -> None:
+def test_all_members_are_decoded() -> None:
     parts = [b"%d," % number for number in range(5_000)]
-    members = [encode(part) for part in parts]
-    assert decoded(coding, b"".join(members)) == b"".join(parts)
-    assert decoded(coding, *members) == b"".join(parts)
-    assert decoded(coding, *bytes_of(b"".join(members[:50]))) == b"".join(parts[:50])
+    members = [gzip.compress(part) for part in parts]
+    assert decoded("gzip", b"".join(members)) == b"".join(parts)
+    assert decoded("gzip", *members) == b"".join(parts)
+    assert decoded("gzip", *bytes_of(b"".join(members[:50]))) == b"".join(parts[:50])
 
 
 @given(st.lists(st.sampled_from([0, 1, *range(STEP_BYTES - 2, STEP_BYTES + 3), 2 * STEP_BYTES]), max_size=4))
@@ -110,30 +102,22 @@ def test_a_wrong_checksum_is_an_error() -> None:
 
 @every_coding
 def test_a_bomb_is_decoded_lazily_in_small_steps(coding: str, encode: Callable[[bytes], bytes]) -> None:
-    """16 MiB in one piece of input. brotli exceeds its limit by the rest of a block."""
+    """16 MiB in one piece of input."""
     decoder = decoder_for([coding])
     assert decoder is not None
     parts = list(islice(decoder.decode(encode(bytes(16 * 1024 * 1024))), 4))
-    assert max(map(len, parts)) <= (ZSTD_STEP_BYTES if coding == "zstd" else 2 * STEP_BYTES)
-
-
-def test_a_zstandard_window_above_the_limit_of_rfc_9659_is_an_error() -> None:
-    parameters = zstandard.ZstdCompressionParameters(window_log=24)
-    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-    encoded = compressor.compress(b"weather") + compressor.flush()
-    with pytest.raises(httpx.DecodingError, match="memory"):
-        decoded("zstd", encoded)
+    assert max(map(len, parts)) <= STEP_BYTES
 
 
 @pytest.mark.parametrize("codings", [["gzip", "gzip"], ["deflate", " GZIP"], ["gzip", "identity", "br"]])
 def test_several_codings_are_refused(codings: list[str]) -> None:
     decoder = decoder_for(codings)
     assert decoder is not None
-    with pytest.raises(httpx.DecodingError, match="2 content codings"):
+    with pytest.raises(httpx.DecodingError, match=", .* cannot be decoded here"):
         list(decoder.decode(gzip.compress(gzip.compress(b"weather"))))
 
 
-@pytest.mark.parametrize("coding", ["compress", "X-Compress", "dcb", "dcz"])
+@pytest.mark.parametrize("coding", ["compress", "X-Compress", "br", "zstd"])
 def test_a_coding_without_a_decoder_is_refused_unless_the_body_is_empty(coding: str) -> None:
     decoder = decoder_for([coding])
     assert decoder is not None
@@ -155,4 +139,4 @@ def test_names_are_compared_as_in_rfc_9110(codings: list[str]) -> None:
 
 
 def test_every_coding_that_can_be_decoded_is_accepted() -> None:
-    assert ACCEPT_ENCODING == "gzip, deflate, br, zstd"
+    assert ACCEPT_ENCODING == "gzip, deflate"

@@ -10,14 +10,12 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-import brotli
 import httpx
 import pytest
 import trio
-import zstandard
 
 from tests.udfs.http.serving import Peer, Server, ok, serving
-from udfs.http import BodyTooLargeError, _client, client
+from udfs.http import BodyTooLargeError, client
 from udfs.http._decoding import STEP_BYTES
 
 MEBIBYTE = 1024 * 1024
@@ -75,8 +73,6 @@ async def test_a_chunk_size_below_one_is_refused(chunk_size: int) -> None:
         ("gzip", gzip.compress(b"one,", mtime=0) + gzip.compress(b"two", mtime=0)),
         ("deflate", zlib.compress(b"one,two")),
         ("deflate", zlib.compress(b"one,two", wbits=-zlib.MAX_WBITS)),
-        ("br", brotli.compress(b"one,two")),
-        ("zstd", zstandard.compress(b"one,") + zstandard.compress(b"two")),
     ],
 )
 async def test_every_way_to_read_a_coded_body_gives_all_of_it(coding: str, encoded: bytes) -> None:
@@ -113,7 +109,7 @@ async def test_a_damaged_body_is_a_decoding_error_with_its_request(body: bytes, 
 async def test_stacked_codings_are_refused(codings: list[str]) -> None:
     body = gzip.compress(gzip.compress(b"weather"))
     async with responding(body, *(f"content-encoding: {coding}" for coding in codings)) as (http, _):
-        with pytest.raises(httpx.DecodingError, match="2 content codings"):
+        with pytest.raises(httpx.DecodingError, match=", .* cannot be decoded here"):
             await http.get("/")
 
 
@@ -244,8 +240,7 @@ async def test_a_coded_body_that_decodes_to_nothing_is_bounded() -> None:
             await http.get(server.url)
 
 
-async def test_the_client_accepts_only_codings_that_it_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_client, "ACCEPT_ENCODING", "gzip, deflate")
+async def test_the_client_accepts_only_codings_that_it_decodes() -> None:
     async with client() as http, client(headers={"Accept-Encoding": "br"}) as with_brotli:
         assert http.headers["accept-encoding"] == "gzip, deflate"
         assert with_brotli.headers["accept-encoding"] == "br"
