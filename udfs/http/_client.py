@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
@@ -17,10 +16,9 @@ from ._origin import Certificate, Verify, loaded
 from ._proxies import environment_proxies, proxy_mounts
 from ._transport import BoundedTransport, StackTransport
 
-__all__ = ["GivenCookies", "TransportOptions", "check_options", "client", "docstring_from", "jar_for"]
+__all__ = ["GivenCookies", "TransportOptions", "check_options", "client", "jar_for"]
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 GivenCookies = dict[str, str] | list[tuple[str, str]] | CookieJar
 
@@ -102,12 +100,14 @@ def client(
         ...     async def close(self):
         ...         await self.http.aclose()
     """
-    check_options(options, max_body_bytes)
+    check_options(options)
+    if max_body_bytes is not None and not max_body_bytes >= 1:
+        raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")
     transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry)
-    transport, mounted = transport_options.transports(httpx, StackTransport, transport, mounts, proxy)
+    made, mounted = transport_options.transports(httpx, StackTransport, transport, mounts, proxy)
     limit = math.inf if max_body_bytes is None else max_body_bytes
     http = FastClient(
-        transport=BoundedTransport(transport, limit),
+        transport=BoundedTransport(made, limit),
         mounts={p: None if each is None else BoundedTransport(each, limit) for p, each in mounted.items()},
         trust_env=trust_env,
         timeout=timeout,
@@ -168,28 +168,14 @@ def jar_for(cookies: Any) -> Any:
     return CookieJar(_StoresNothing()) if cookies is None or cookies is False else cookies
 
 
-def docstring_from(source: Any) -> Callable[[F], F]:
-    """Make a decorator that adds to a docstring for httpx2 what follows the first line of the one for httpx."""
-
-    def decorate(target: F) -> F:
-        if source.__doc__ and target.__doc__:  # none under `python -OO`
-            _, end, rest = source.__doc__.partition("\n")
-            target.__doc__ += end + re.sub(r"\bhttpx\b", "httpx2", rest)
-        return target
-
-    return decorate
-
-
-def check_options(options: dict[str, Any], max_body_bytes: int | None) -> None:
-    """Check the limit of bodies, and remove the options that this client refuses.
+def check_options(options: dict[str, Any]) -> None:
+    """Remove the options of httpx that this client refuses.
 
     Raises:
-        ValueError: The limit is below 1, or one of these options is used.
+        ValueError: One of them is used.
     """
     for name, advice in _REFUSED.items():
         if options.pop(name, None):
             raise ValueError(f"{name}= does not fit this client: {advice}")
     if not options.pop("http1", True):
         raise ValueError("http1=False does not fit this client: it supports HTTP/1.1 only")
-    if max_body_bytes is not None and not max_body_bytes >= 1:
-        raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")

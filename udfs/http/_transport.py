@@ -15,7 +15,7 @@ from ._pool import ConnectionPool
 from ._request import RequestWriter
 from ._response import BoundedResponse, ResponseBody
 
-__all__ = ["ANSWERED", "BoundedTransport", "StackTransport", "Wrapping"]
+__all__ = ["ANSWERED", "BoundedTransport", "StackTransport"]
 
 # The extension of a request with the response that has already arrived
 ANSWERED: Final = "udfs.http.answered"
@@ -98,16 +98,18 @@ class StackTransport(httpx.AsyncBaseTransport):
         self.pool.close()
 
 
-class Wrapping:
-    """Another transport, of httpx or httpx2, which is opened and closed with this one.
+class BoundedTransport(httpx.AsyncBaseTransport):
+    """Another transport, whose responses are read as `BoundedResponse` reads them.
+
+    The other transport is opened and closed with this one.
 
     Args:
         transport: Sends the requests.
         max_body_bytes: Upper limit of a decoded body; `math.inf` for none.
     """
 
-    def __init__(self, transport: Any, max_body_bytes: float) -> None:
-        self._transport = transport
+    def __init__(self, transport: httpx.AsyncBaseTransport, max_body_bytes: float) -> None:
+        self._transport: Any = transport
         self._max_body_bytes = max_body_bytes
 
     async def __aenter__(self) -> Self:
@@ -120,15 +122,6 @@ class Wrapping:
     async def aclose(self) -> None:
         """Close the transport."""
         await self._transport.aclose()
-
-
-class BoundedTransport(Wrapping, httpx.AsyncBaseTransport):
-    """Another transport, whose responses are read as `BoundedResponse` reads them.
-
-    Args:
-        transport: Sends the requests.
-        max_body_bytes: Upper limit of a decoded body; `math.inf` for none.
-    """
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, unless its response is among its extensions."""
