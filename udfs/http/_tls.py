@@ -23,8 +23,8 @@ class TlsStream:
     Invariant: after each read from the socket, every complete record is decrypted. At most the beginning of a record is
     left. OpenSSL does not show that, so this class counts the bytes of the records as well.
 
-    Session tickets, key updates and renegotiation are answered and are not data. One task may send while another
-    receives: all encrypted data leaves through one buffer, in order.
+    Session tickets and key updates are answered and are not data, and so is renegotiation, except while data is being
+    sent. One task may send while another receives: all encrypted data leaves through one buffer, in order.
 
     Args:
         socket: The connected socket. This stream closes it.
@@ -47,8 +47,6 @@ class TlsStream:
         self._failure: ssl.SSLError | None = None
         self._received: list[bytes] = []
         self._unencrypted = _NOTHING
-        self._is_filling = False
-        self._waiting = trio.lowlevel.ParkingLot()
         self._header = b""  # what has arrived of the next record's header
         self._missing = 0  # bytes that are missing of the record whose header has arrived
 
@@ -88,23 +86,17 @@ class TlsStream:
             trio.BrokenResourceError: The other side has closed the connection.
             trio.ClosedResourceError: This side has closed it.
         """
-        try:
-            if len(data) <= _RECORD and not self._outgoing.pending and self._socket.flush_now():
-                return self._send_record(data)
-            self._unencrypted = memoryview(data)
-            return self._flush_now()
-        except ssl.SSLWantReadError:
-            return False
+        is_next = not self._outgoing.pending and self._socket.flush_now()
+        self._unencrypted = memoryview(data)
+        if is_next and len(data) <= _RECORD:  # one record, as almost always
+            self._encrypt()
+            return self._socket.send_now(self._outgoing.read())
+        return self._flush_now()
 
     async def drain(self) -> None:
         """Wait until all data is sent. Raises the same errors as `send_now`."""
-        while True:
-            try:
-                if self._flush_now():
-                    return
-                await self._socket.wait_writable()
-            except ssl.SSLWantReadError:  # the server renegotiates, and must send next
-                await self._fill()
+        while not self._flush_now():
+            await self._socket.wait_writable()
 
     async def receive_some(self) -> bytes:
         """Wait for data and return all that has arrived; `b""` at the end.
@@ -118,7 +110,7 @@ class TlsStream:
                 raise trio.BrokenResourceError(str(self._failure)) from self._failure
             if self._has_ended:
                 return b""
-            await self._fill()
+            self._feed(await self._socket.receive_some())
         data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
         self._received.clear()
         return data
@@ -151,11 +143,7 @@ class TlsStream:
         return True
 
     def _flush_now(self) -> bool:
-        """Encrypt and send what the kernel takes. Returns whether that was everything.
-
-        Raises:
-            ssl.SSLWantReadError: TLS has to receive something first.
-        """
+        """Encrypt and send what the kernel takes. Returns whether that was everything."""
         while self._socket.flush_now():
             if self._unencrypted and not self._outgoing.pending:
                 self._encrypt()
@@ -164,18 +152,9 @@ class TlsStream:
             self._socket.send_now(self._outgoing.read())
         return False
 
-    def _send_record(self, data: bytes) -> bool:
-        """Send data that fits into one record, as `_flush_now` does, when nothing else is to be sent."""
-        self._unencrypted = memoryview(data)
-        self._encrypt()
-        return self._socket.send_now(self._outgoing.read()) and not self._unencrypted
-
     def _encrypt(self) -> None:
         try:
             self._unencrypted = self._unencrypted[self._tls.write(self._unencrypted[:_CHUNK]) :]
-        except ssl.SSLWantReadError:
-            if not self._outgoing.pending:
-                raise
         except ssl.SSLError as error:
             raise trio.BrokenResourceError(str(error)) from error
 
@@ -186,19 +165,6 @@ class TlsStream:
                 self._socket.send_now(self._outgoing.read())
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the next read or write fails as well
-
-    async def _fill(self) -> None:
-        """Receive data, or wait until the task that is receiving already has done so."""
-        if self._is_filling:
-            await self._waiting.park()
-            return
-        self._is_filling = True
-        try:
-            data = await self._socket.receive_some()
-        finally:
-            self._is_filling = False
-            self._waiting.unpark_all()
-        self._feed(data)
 
     def _feed(self, data: bytes) -> None:
         if not data:
