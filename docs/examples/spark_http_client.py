@@ -8,7 +8,7 @@ import httpx
 import httpx2
 import trio
 
-from udfs.http import BodyTooLargeError, StackTransport, client
+from udfs.http import BodyTooLargeError, client
 from udfs.http.httpx2 import client as httpx2_client
 
 
@@ -18,7 +18,7 @@ async def through_a_proxy(proxy):
 
 
 async def to_a_unix_socket(path):
-    engine = StackTransport(uds=path)
+    engine = httpx.AsyncHTTPTransport(uds=path)
     async with client(mounts={"http://engine": engine}) as http:
         print((await http.get("http://engine/planes")).text)
 

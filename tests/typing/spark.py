@@ -112,7 +112,7 @@ def the_operators(df: DataFrame) -> None:
 
 
 def the_transport() -> None:
-    StackTransport(max_connections=10, max_idle=5, keepalive_expiry=30.0)
+    StackTransport(max_idle=5, keepalive_expiry=30.0)
 
 
 def the_http_columns(df: DataFrame) -> None:

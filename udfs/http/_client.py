@@ -26,9 +26,9 @@ _TIMEOUT: Final = httpx.Timeout(None, connect=30.0)
 
 # Options of httpx that this client does not have, and what to do instead
 _REFUSED: Final = {
-    "limits": "use max_connections=, max_idle= and keepalive_expiry= instead",
+    "limits": "use max_idle= and keepalive_expiry= instead",
     "http2": "it supports HTTP/1.1 only; for HTTP/2 use httpx.AsyncClient(http2=True)",
-    "uds": "use transport=StackTransport(uds=...), or mounts= for some URLs, instead",
+    "uds": "use transport=httpx.AsyncHTTPTransport(uds=...), or mounts= for some URLs, instead",
 }
 
 
@@ -37,7 +37,6 @@ def client(
     verify: Verify = True,
     cert: Certificate | None = None,
     trust_env: bool = False,
-    max_connections: int | None = None,
     max_idle: int = 100,
     keepalive_expiry: float = 5.0,
     timeout: float | httpx.Timeout | None = _TIMEOUT,
@@ -61,8 +60,6 @@ def client(
         trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` replace certifi's authorities. With True, the proxies of
             the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are also used, as by httpx. `.netrc`
             is not read: pass `auth=httpx.NetRCAuth()`.
-        max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
-            httpx's pool timeout. None: no limit but the operator's capacity.
         max_idle: Upper limit of idle connections over all origins, at least 0, 100 by default. 0: no connection is
             reused.
         keepalive_expiry: Seconds after which an idle connection is closed, at least 0, 5 by default. `math.inf`: never.
@@ -103,7 +100,7 @@ def client(
     check_options(options)
     if max_body_bytes is not None and not max_body_bytes >= 1:
         raise ValueError(f"max_body_bytes must be at least 1, got {max_body_bytes}")
-    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry)
+    transport_options = TransportOptions(verify, cert, trust_env, max_idle, keepalive_expiry)
     made, mounted = transport_options.transports(httpx, StackTransport, transport, mounts, proxy)
     limit = math.inf if max_body_bytes is None else max_body_bytes
     http = FastClient(
@@ -125,7 +122,6 @@ class TransportOptions(NamedTuple):
     verify: Verify
     cert: Certificate | None
     trust_env: bool
-    max_connections: int | None
     max_idle: int
     keepalive_expiry: float
 
@@ -142,11 +138,7 @@ class TransportOptions(NamedTuple):
         of_environment = environment_proxies() if self.trust_env and transport is None else {}
         proxies = of_environment if proxy is None else {"all://": proxy}
         verify = loaded(self.verify)
-        limits = library.Limits(
-            max_connections=self.max_connections,
-            max_keepalive_connections=self.max_idle,
-            keepalive_expiry=self.keepalive_expiry,
-        )
+        limits = library.Limits(max_keepalive_connections=self.max_idle, keepalive_expiry=self.keepalive_expiry)
         proxied = partial(
             library.AsyncHTTPTransport, verify=verify, cert=self.cert, trust_env=self.trust_env, limits=limits
         )

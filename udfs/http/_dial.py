@@ -60,14 +60,12 @@ class Dialler:
     Attributes:
         origin: What to connect to.
         ssl_context: For TLS, or None.
-        uds: The path of a Unix socket, to which it connects whatever the origin is; None for TCP.
         only_public: Whether only globally routable addresses are connected to.
         stream: The stream, once its socket is connected.
     """
 
     origin: Origin
     ssl_context: ssl.SSLContext | None
-    uds: str | None = None
     only_public: bool = False
     stream: Stream | None = None
     _connecting: trio.CancelScope = field(default_factory=trio.CancelScope, init=False)
@@ -106,22 +104,16 @@ class Dialler:
                 return await self._open()
         except _FAILURES as error:
             self._close_stream()
-            place = "" if self.uds is None else f"{self.uds}: "
-            raise httpx.ConnectError(place + _message(error, self.origin)) from _root(error)
+            raise httpx.ConnectError(_message(error, self.origin)) from _root(error)
         self._close_stream()
-        raise httpx.ConnectTimeout(f"connect timeout of {seconds} s ({self.uds or self.origin.place})")
+        raise httpx.ConnectTimeout(f"connect timeout of {seconds} s ({self.origin.place})")
 
     async def _open(self) -> Stream:
         host, port = self.origin.host.decode(), self.origin.port
         if port > _LAST_PORT:
             raise OSError(f"there is no port {port}: the last one is {_LAST_PORT}")
-        if self.uds is not None:
-            connected = await trio.open_unix_socket(self.uds)
-        elif self.only_public:
-            connected = await _connect_public(host, port)
-        else:
-            connected = await trio.open_tcp_stream(host, port)
-        plain = self.stream = Socket(connected)
+        connect = _connect_public if self.only_public else trio.open_tcp_stream
+        plain = self.stream = Socket(await connect(host, port))
         if self.ssl_context is None:
             return plain
         tls = self.stream = TlsStream(plain, self.ssl_context, self.origin.server_name or host)

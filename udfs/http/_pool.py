@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import ssl
 from collections.abc import Callable
 from functools import partial
 
@@ -73,38 +72,24 @@ class ConnectionPool:
 
     Args:
         ssl_context: For origins with TLS.
-        max_connections, max_idle, keepalive_expiry, uds, only_public: As for `StackTransport`.
+        max_idle, keepalive_expiry, only_public: As for `StackTransport`.
 
     Attributes:
         is_closed: Whether `close` was called.
 
     Raises:
-        ValueError: A limit is out of its range; or `uds` and `only_public` are both given.
+        ValueError: A limit is out of its range.
     """
 
-    def __init__(
-        self,
-        ssl_context: SslContext,
-        max_connections: int | None,
-        max_idle: int,
-        keepalive_expiry: float,
-        uds: str | None,
-        *,
-        only_public: bool,
-    ) -> None:
-        _check_minimum(1, max_connections=1 if max_connections is None else max_connections)
-        _check_minimum(0, max_idle=max_idle, keepalive_expiry=keepalive_expiry)
-        if uds is not None and only_public:
-            raise ValueError(
-                "uds and only_public do not fit together: leave out one, since a Unix socket has no address"
-            )
+    def __init__(self, ssl_context: SslContext, max_idle: int, keepalive_expiry: float, *, only_public: bool) -> None:
+        for name, value in {"max_idle": max_idle, "keepalive_expiry": keepalive_expiry}.items():
+            if not value >= 0:
+                raise ValueError(f"{name} must be at least 0, got {value}")
         self._ssl_context = ssl_context
-        self._max_connections = math.inf if max_connections is None else max_connections
         self._max_idle = max_idle
         self._keepalive_expiry = keepalive_expiry
-        self._dialler = partial(Dialler, uds=uds, only_public=only_public)
+        self._dialler = partial(Dialler, only_public=only_public)
         self.is_closed = False
-        self._slots = None if max_connections is None else trio.Semaphore(max_connections)
         self._idle = IdleStacks()
         self._busy: set[Connection] = set()
         self._expiring: trio.CancelScope | None = None  # of the task that closes idle connections
@@ -117,19 +102,19 @@ class ConnectionPool:
         **Cancellation** closes the connection.
 
         Raises:
-            httpx.RequestError: The server was unreachable, too slow or broke off, or its response is not valid; or no
-                connection became free in time.
+            httpx.RequestError: The server was unreachable, too slow or broke off, or its response is not valid.
             RuntimeError: The pool is closed.
         """
-        ssl_context = self._ssl_context.get() if origin.is_secure else None
-        connection = await self._acquire(origin, ssl_context, writer.timeouts.get("pool"))
+        connection = self._take(origin)
         try:
             try:
                 await connection.send(writer)
             except (httpx.ReadError, httpx.RemoteProtocolError):
                 if self.is_closed or not (connection.has_died_idle and writer.is_repeatable):
                     raise
-                connection = self._replace(connection, ssl_context)
+                self._busy.discard(connection)
+                connection.close()
+                connection = self._connect(origin)
                 await connection.send(writer)
         except BaseException:
             self.release(connection)
@@ -147,8 +132,7 @@ class ConnectionPool:
                 trio.lowlevel.spawn_system_task(self._close_expired, self._expiring)
         else:
             connection.close()
-        self._release_slot()
-        self._trim()
+        self._close_idle(lambda _: len(self._idle) > self._max_idle)
 
     def close(self) -> None:
         """Close every connection, idle or busy. Requests in flight fail."""
@@ -159,36 +143,20 @@ class ConnectionPool:
         for connection in list(self._busy):
             connection.close()
 
-    async def _acquire(self, origin: Origin, ssl_context: ssl.SSLContext | None, seconds: float | None) -> Connection:
+    def _take(self, origin: Origin) -> Connection:
         """Return an idle connection to the origin, or a new one."""
-        if self._slots is not None:
-            await _acquire_slot(self._slots, seconds)
         if self.is_closed:
-            self._release_slot()
             raise RuntimeError("the transport is closed: make a new client, or leave its block later")
-        return self._reuse(origin) or self._connect(origin, ssl_context)
-
-    def _replace(self, connection: Connection, ssl_context: ssl.SSLContext | None) -> Connection:
-        """Close a busy connection and return a new one to its origin, in the same slot."""
-        self._busy.discard(connection)
-        connection.close()
-        return self._new(connection.origin, ssl_context)
-
-    def _reuse(self, origin: Origin) -> Connection | None:
         while (connection := self._idle.pop(origin)) is not None:
             if connection.is_silent():
                 self._busy.add(connection)
                 return connection
             connection.close()
-        return None
+        return self._connect(origin)
 
-    def _connect(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
+    def _connect(self, origin: Origin) -> Connection:
         self._close_idle(lambda oldest: not oldest.is_silent())
-        connection = self._new(origin, ssl_context)
-        self._trim()
-        return connection
-
-    def _new(self, origin: Origin, ssl_context: ssl.SSLContext | None) -> Connection:
+        ssl_context = self._ssl_context.get() if origin.is_secure else None
         connection = Connection(self._dialler(origin, ssl_context))
         self._busy.add(connection)
         return connection
@@ -206,34 +174,8 @@ class ConnectionPool:
         finally:
             self._expiring = None
 
-    def _release_slot(self) -> None:
-        if self._slots is not None:
-            self._slots.release()
-
-    def _trim(self) -> None:
-        """Close the connections that have been idle longest while a limit is exceeded."""
-        self._close_idle(
-            lambda _: len(self._idle) > self._max_idle or len(self._idle) + len(self._busy) > self._max_connections
-        )
-
     def _close_idle(self, is_surplus: Callable[[Connection], bool] = lambda _: True) -> None:
         """Close idle connections, the one that has been idle longest first, until one is not surplus."""
         while (oldest := self._idle.oldest()) is not None and is_surplus(oldest):
             self._idle.remove(oldest)
             oldest.close()
-
-
-async def _acquire_slot(slots: trio.Semaphore, seconds: float | None) -> None:
-    try:
-        slots.acquire_nowait()
-    except trio.WouldBlock:
-        with trio.move_on_after(math.inf if seconds is None else seconds):
-            await slots.acquire()
-            return
-        raise httpx.PoolTimeout(f"no connection became free within {seconds} s") from None
-
-
-def _check_minimum(minimum: int, **limits: float) -> None:
-    for name, value in limits.items():
-        if not value >= minimum:
-            raise ValueError(f"{name} must be at least {minimum}, got {value}")

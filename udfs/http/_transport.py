@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Final, Self
 
 import httpx
@@ -38,20 +37,15 @@ class StackTransport(httpx.AsyncBaseTransport):
             such as those of a company; an `ssl.SSLContext`; or False for no verification.
         cert: A client certificate, as httpx takes it. None (the default): none.
         trust_env: Whether `SSL_CERT_FILE` and `SSL_CERT_DIR` replace certifi's authorities. False by default.
-        max_connections: Upper limit of open connections, idle ones included, at least 1. Further requests wait, up to
-            httpx's pool timeout. None: no limit but the operator's capacity.
         max_idle: Upper limit of idle connections over all origins, at least 0, 100 by default. 0: no connection is
             reused.
         keepalive_expiry: Seconds after which an idle connection is closed, at least 0, 5 by default. `math.inf`: never.
-        uds: The path of a Unix socket, to which every request is sent, whatever the host of its URL. None (the
-            default): connections are TCP.
         only_public: Whether only hosts with globally routable addresses are connected to. The addresses are checked
             when a connection is opened, and the connection is made to a checked address. A request to another host
             raises a `HostRefusedError`. False by default.
 
     Raises:
-        ValueError: A limit is out of its range; no certificates can be loaded from `verify`; or `uds` and
-            `only_public` are both given.
+        ValueError: A limit is out of its range, or no certificates can be loaded from `verify`.
     """
 
     def __init__(
@@ -60,17 +54,12 @@ class StackTransport(httpx.AsyncBaseTransport):
         verify: Verify = True,
         cert: Certificate | None = None,
         trust_env: bool = False,
-        max_connections: int | None = None,
         max_idle: int = 100,
         keepalive_expiry: float = 5.0,
-        uds: str | os.PathLike[str] | None = None,
         only_public: bool = False,
     ) -> None:
-        path = None if uds is None else os.fspath(uds)
         ssl_context = SslContext(verify, cert, trust_env=trust_env)
-        self.pool: Final = ConnectionPool(
-            ssl_context, max_connections, max_idle, keepalive_expiry, path, only_public=only_public
-        )
+        self.pool: Final = ConnectionPool(ssl_context, max_idle, keepalive_expiry, only_public=only_public)
 
     async def handle_async_request(self, request: httpx.Request) -> BoundedResponse:
         """Send a request and return its response, with the body still unread.

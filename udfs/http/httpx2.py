@@ -36,7 +36,6 @@ def client(
     verify: Verify = True,
     cert: Certificate | None = None,
     trust_env: bool = False,
-    max_connections: int | None = None,
     max_idle: int = 100,
     keepalive_expiry: float = 5.0,
     timeout: float | httpx2.Timeout | None = _TIMEOUT,
@@ -64,7 +63,7 @@ def client(
         TypeError: httpx2 has no such option.
     """
     check_options(options)
-    transport_options = TransportOptions(verify, cert, trust_env, max_connections, max_idle, keepalive_expiry)
+    transport_options = TransportOptions(verify, cert, trust_env, max_idle, keepalive_expiry)
     transport, mounted = transport_options.transports(httpx2, StackTransport, transport, mounts, proxy)
     return httpx2.AsyncClient(
         transport=transport,

@@ -29,8 +29,8 @@ def test_other_versions_of_http_are_refused() -> None:
 @pytest.mark.parametrize(
     ("option", "advice"),
     [
-        ({"uds": "/run/engine.sock"}, "transport=StackTransport"),
-        ({"limits": httpx.Limits()}, "max_connections="),
+        ({"uds": "/run/engine.sock"}, "transport=httpx.AsyncHTTPTransport"),
+        ({"limits": httpx.Limits()}, "max_idle="),
         ({"http2": True}, "HTTP/1.1"),
     ],
 )

@@ -166,7 +166,7 @@ class Pool(ConnectionPool):
 
     def __init__(self, keepalive_expiry: float = 5.0) -> None:
         ssl_context = SslContext(verify=False, cert=None, trust_env=False)
-        super().__init__(ssl_context, None, 100, keepalive_expiry, None, only_public=False)
+        super().__init__(ssl_context, 100, keepalive_expiry, only_public=False)
         self.pipes: list[Pipe] = []
         self._dialler = self._pipe  # type: ignore[assignment]
 
@@ -176,7 +176,7 @@ class Pool(ConnectionPool):
 
     async def use(self, origin: Origin = HERE) -> Connection:
         """A connection to release, after one request and its response."""
-        used = await self._acquire(origin, None, None)
+        used = self._take(origin)
         pipe: Any = used._dialler
         await pipe.ends[1].send_all(HEAD + b"warm")
         await used.send(request(None))

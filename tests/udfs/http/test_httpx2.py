@@ -213,7 +213,7 @@ async def test_tls_is_verified() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "advice"), [({"limits": httpx2.Limits()}, "max_connections="), ({"http2": True}, "HTTP/1.1")]
+    ("option", "advice"), [({"limits": httpx2.Limits()}, "max_idle="), ({"http2": True}, "HTTP/1.1")]
 )
 def test_an_option_for_connections_is_refused_with_advice(option: dict[str, Any], advice: str) -> None:
     with pytest.raises(ValueError, match=f"^{next(iter(option))}=.*{advice}"):
@@ -239,12 +239,6 @@ async def test_requests_pass_through_a_proxy_of_the_environment(monkeypatch: pyt
         async with client(trust_env=True) as http:
             assert (await http.get(f"{server.url}/a")).text == "/a"
         assert proxy.targets == [f"{server.url}/a"]
-
-
-async def test_a_unix_socket_is_an_option_of_the_transport(tmp_path: Any) -> None:
-    async with client(transport=StackTransport(uds=tmp_path / "missing")) as http:
-        with pytest.raises(httpx2.ConnectError, match="/missing"):
-            await http.get("http://engine/")
 
 
 def test_public_names_have_the_address_of_the_public_module() -> None:

@@ -288,25 +288,6 @@ async def test_a_response_read_after_the_transport_was_closed_leaves_no_connecti
             await server.peers[0].ended.wait()
 
 
-async def test_a_request_that_waits_for_a_connection_fails_when_the_transport_is_closed() -> None:
-    async with serving(never) as server:
-        transport = StackTransport(max_connections=1)
-        http = httpx.AsyncClient(transport=transport, base_url=server.url)
-        async with trio.open_nursery() as nursery:
-
-            async def get(error: type[Exception]) -> None:
-                with pytest.raises(error):
-                    await http.get("/")
-
-            nursery.start_soon(get, httpx.ReadError)
-            await trio.testing.wait_all_tasks_blocked(0.01)
-            nursery.start_soon(get, RuntimeError)
-            await trio.testing.wait_all_tasks_blocked(0.01)
-            await transport.aclose()
-        await http.aclose()
-        assert len(server.peers) == 1
-
-
 async def test_no_task_of_a_client_outlives_it() -> None:
     async with serving(ok) as server:
         before = trio.lowlevel.current_statistics().tasks_living
@@ -335,39 +316,7 @@ async def test_at_most_max_idle_connections_stay_open() -> None:
         assert sum(peer.ended.is_set() for peer in server.peers) == 2
 
 
-async def test_a_request_beyond_max_connections_waits() -> None:
-    async with serving(ok) as server, client(base_url=server.url, max_connections=2) as http:
-        await get_all(http, ["/"] * 10)
-        assert len(server.peers) == 2
-        assert sum(len(peer.paths) for peer in server.peers) == 10
-
-
-async def test_a_request_waits_no_longer_than_the_pool_timeout() -> None:
-    requested = trio.Event()
-
-    async def watch(peer: Peer) -> None:
-        requested.set()
-        await never(peer)
-
-    async with serving(watch) as server, client(base_url=server.url, max_connections=1) as http:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(http.get, "/")
-            await requested.wait()
-            with pytest.raises(httpx.PoolTimeout, match=r"no connection became free within 0\.01 s"):
-                await http.get("/", timeout=httpx.Timeout(None, pool=0.01))
-            nursery.cancel_scope.cancel()
-        with pytest.raises(httpx.ReadTimeout):
-            await http.get("/", timeout=httpx.Timeout(None, read=0.01))
-
-
-async def test_an_idle_connection_is_closed_for_another_origin_at_max_connections() -> None:
-    async with serving(ok) as here, serving(ok) as there, client(max_connections=1, keepalive_expiry=math.inf) as http:
-        await http.get(here.url)
-        await http.get(there.url)
-        await here.peers[0].ended.wait()
-
-
-@pytest.mark.parametrize("limit", [{"max_connections": 0}, {"max_idle": -1}, {"keepalive_expiry": float("nan")}])
+@pytest.mark.parametrize("limit", [{"max_idle": -1}, {"keepalive_expiry": float("nan")}])
 def test_a_limit_out_of_range_is_refused_by_name(limit: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(limit))} must be at least"):
         StackTransport(**limit)

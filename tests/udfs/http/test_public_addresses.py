@@ -170,8 +170,3 @@ async def test_the_transport_for_httpx2_refuses_the_same() -> None:
             await http.get(server.url)
         assert isinstance(caught.value, httpx2.RequestError)
         assert server.peers == []
-
-
-def test_a_unix_socket_has_no_address_to_check() -> None:
-    with pytest.raises(ValueError, match="uds and only_public do not fit together"):
-        StackTransport(uds="/tmp/socket", only_public=True)
