@@ -24,6 +24,7 @@ RESPONSES = {
     "chunks": CHUNKED + b"3\r\nwea\r\n4;x=y\r\nther\r\n0\r\n\r\n",
     "chunks and trailers": CHUNKED + b"7\r\nweather\r\n0\r\nChecksum: 1\r\nX: 2\r\n\r\n",
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" + EARLY + OK + b"Content-Length: 7\r\n\r\nweather",
+    "blanks around the coding": OK + b"Transfer-Encoding: \tChunked\t \r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "padded chunks": CHUNKED + b"3  \r\nwea\r\n4\t;x=y\r\nther\r\n0 \r\n\r\n",
     "a length among the trailers": CHUNKED + b"1\r\nx\r\n0\r\nContent-Length: 9\r\n\r\n",
     "an interim response that closes": b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n"
@@ -79,7 +80,6 @@ REFUSED = {
     "two codings": OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "chunked and then not": OK + b"Transfer-Encoding: chunked, identity\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "chunked twice": OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-    "chunked and a tab": OK + b"Transfer-Encoding: chunked\t\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "xchunked": OK + b"Transfer-Encoding: xchunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
     "a blank before the colon": OK + b"Content-Length : 1\r\n\r\nx",
     "a folded header": OK + b"A: b\r\n c\r\nContent-Length: 1\r\n\r\nx",
