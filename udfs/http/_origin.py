@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import httpx
 
@@ -41,16 +43,7 @@ class Origin(NamedTuple):
         return self.scheme in _SECURE
 
 
-class _URL(Protocol):
-    @property
-    def raw_scheme(self) -> bytes: ...
-    @property
-    def raw_host(self) -> bytes: ...
-    @property
-    def port(self) -> int | None: ...
-
-
-def origin_of_url(url: _URL, server_name: str | None = None) -> Origin:
+def origin_of_url(url: Any, server_name: str | None = None) -> Origin:
     """Return the origin of a URL.
 
     Args:
@@ -95,34 +88,30 @@ def loaded(verify: Verify) -> ssl.SSLContext | bool:
         raise ValueError(f"{rule}, got {path!r}, which cannot be loaded: {error}") from error
 
 
+@dataclass
 class SslContext:
-    """Makes an `ssl.SSLContext` at its first use, which takes about 100 ms. One from a path is made immediately.
+    """An `ssl.SSLContext` that is made at its first use, which takes about 100 ms.
 
-    Args:
-        verify, cert, trust_env: As for `StackTransport`.
-
-    Raises:
-        TypeError, ValueError: As for `loaded`.
+    Attributes:
+        verify: A result of `loaded`.
+        cert, trust_env: As for `StackTransport`.
     """
 
-    def __init__(self, verify: Verify, cert: Certificate | None, *, trust_env: bool) -> None:
-        self._verify = loaded(verify)
-        self._cert = cert
-        self._trust_env = trust_env
-        self._made: ssl.SSLContext | None = None
+    verify: ssl.SSLContext | bool
+    cert: Certificate | None
+    trust_env: bool
 
-    def get(self) -> ssl.SSLContext:
-        """Return the context.
+    @cached_property
+    def made(self) -> ssl.SSLContext:
+        """The context.
 
         Raises:
             httpx.LocalProtocolError: The certificates cannot be loaded. No retry avoids that.
         """
-        if self._made is None:
-            try:
-                self._made = httpx.create_ssl_context(verify=self._verify, cert=self._cert, trust_env=self._trust_env)
-            except OSError as error:
-                raise httpx.LocalProtocolError(
-                    f"cannot load the certificates for TLS: {error}. "
-                    "Check cert=, and with trust_env=True SSL_CERT_FILE and SSL_CERT_DIR"
-                ) from error
-        return self._made
+        try:
+            return httpx.create_ssl_context(verify=self.verify, cert=self.cert, trust_env=self.trust_env)
+        except OSError as error:
+            raise httpx.LocalProtocolError(
+                f"cannot load the certificates for TLS: {error}. "
+                "Check cert=, and with trust_env=True SSL_CERT_FILE and SSL_CERT_DIR"
+            ) from error

@@ -156,7 +156,7 @@ class ConnectionPool:
 
     def _connect(self, origin: Origin) -> Connection:
         self._close_idle(lambda oldest: not oldest.is_silent())
-        ssl_context = self._ssl_context.get() if origin.is_secure else None
+        ssl_context = self._ssl_context.made if origin.is_secure else None
         connection = Connection(self._dialler(origin, ssl_context))
         self._busy.add(connection)
         return connection

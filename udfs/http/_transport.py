@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import httpx
 
-from ._origin import Certificate, SslContext, Verify, origin_of_url
+from ._origin import Certificate, SslContext, Verify, loaded, origin_of_url
 from ._pool import ConnectionPool
 from ._request import RequestWriter
 from ._response import BoundedResponse, ResponseBody
@@ -58,7 +58,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         keepalive_expiry: float = 5.0,
         only_public: bool = False,
     ) -> None:
-        ssl_context = SslContext(verify, cert, trust_env=trust_env)
+        ssl_context = SslContext(loaded(verify), cert, trust_env)
         self.pool: Final = ConnectionPool(ssl_context, max_idle, keepalive_expiry, only_public=only_public)
 
     async def handle_async_request(self, request: httpx.Request) -> BoundedResponse:
