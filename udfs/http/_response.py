@@ -16,7 +16,6 @@ from ._charset import charset_of
 from ._connection import Connection
 from ._decoding import (
     STEP_BYTES,
-    BodyTooLargeError,
     Decoder,
     body_too_large,
     declared_bytes,
@@ -74,11 +73,6 @@ class ResponseBody(httpx.AsyncByteStream):
         except BaseException:
             self.close()
             raise
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all of it has arrived."""
-        return self._connection.parser.is_complete
 
     def close(self) -> None:
         """Release the connection. It is closed if the response has not arrived completely. Idempotent."""
@@ -167,21 +161,6 @@ class BoundedResponse(httpx.Response):
         """The bytes of the body that have arrived, as they were sent."""
         return self._received or super().num_bytes_downloaded
 
-    async def aread(self) -> bytes:
-        """Read and return the response content. Raises the same errors as `aiter_bytes`."""
-        body = self._source
-        if (
-            not isinstance(body, ResponseBody)
-            or "content-encoding" in self.headers
-            or self.is_closed
-            or self.is_stream_consumed
-        ):
-            return await super().aread()
-        content = await self._read_plain(body)
-        await self._close_stream()
-        self.stream, self.is_stream_consumed = httpx.ByteStream(content), False
-        return self.read()
-
     def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
         """A byte-iterator over the decoded response content.
 
@@ -202,31 +181,9 @@ class BoundedResponse(httpx.Response):
         """Close the response and release the connection."""
         if not self.is_closed:
             self.is_closed = True
-            await self._close_stream()
-
-    async def _close_stream(self) -> None:
-        assert isinstance(self.stream, httpx.AsyncByteStream)
-        await self.stream.aclose()
-        if self.sent_at is not None:
-            self.elapsed = timedelta(seconds=perf_counter() - self.sent_at)
-
-    async def _read_plain(self, body: ResponseBody) -> bytes:
-        """Return the body, which is not coded: without the generators that `_parts` needs."""
-        self.is_stream_consumed = True
-        parts = []
-        try:
-            self._check_declared(self.max_body_bytes)
-            while part := await body.read():
-                self._received += len(part)
-                if self._received > self.max_body_bytes:
-                    raise self._too_large()
-                parts.append(part)
-                if body.is_complete:
-                    break
-        except BodyTooLargeError:
-            body.close()
-            raise
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            await self.stream.aclose()
+            if self.sent_at is not None:
+                self.elapsed = timedelta(seconds=perf_counter() - self.sent_at)
 
     async def _parts(self) -> AsyncIterator[bytes]:
         assert isinstance(self.stream, httpx.AsyncByteStream)
@@ -270,19 +227,13 @@ class BoundedResponse(httpx.Response):
             yield bytes(held)
 
     def _check_declared(self, limit: float) -> None:
-        """Check the Content-Length before the body is read. A body that has arrived is checked as it is read."""
-        has_arrived = isinstance(self._source, ResponseBody) and self._source.is_complete
-        if limit < math.inf and not has_arrived and declared_bytes(self) > limit:
-            raise self._too_large()
+        """Check the Content-Length before the body is read."""
+        if limit < math.inf and declared_bytes(self) > limit:
+            raise body_too_large(self.max_body_bytes)
 
     def _check_size(self, size: int) -> None:
         if size > self.max_body_bytes or self._received > received_limit(self.max_body_bytes):
-            raise self._too_large()
-
-    def _too_large(self) -> BodyTooLargeError:
-        error = body_too_large(self.max_body_bytes)
-        self._name_request(error)
-        return error
+            raise body_too_large(self.max_body_bytes)
 
     def _name_request(self, error: httpx.RequestError) -> None:
         with suppress(RuntimeError):  # a transport that reads the response does so before the client sets its request
