@@ -1,8 +1,7 @@
-"""The command `python -m udfs.check`, with programs in place of Java, of the workers' Python and of the Spark job."""
+"""The command `python -m udfs.check`, with programs in place of Java and of the Spark job."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tomllib
@@ -13,7 +12,7 @@ import pytest
 
 from tests.absent import run_without
 from udfs import check
-from udfs.check import Finding, _check_packages, _check_python, _check_spark, _check_worker, check_java
+from udfs.check import Finding, _check_packages, _check_python, _check_spark, check_java
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -33,7 +32,6 @@ def test_without_arguments_all_checks_run_and_spark_is_the_last(capsys: pytest.C
         "ok       python    python works",
         "ok       packages  packages works",
         "ok       java      java works",
-        "ok       worker    worker works",
         "ok       spark     spark works",
     ]
 
@@ -48,25 +46,25 @@ def test_faults_are_reported_with_their_remedies_and_spark_is_skipped(
     findings: dict[str, Finding], capsys: pytest.CaptureFixture[str]
 ) -> None:
     findings["java"] = Finding("fault", "no java", "Install it.")
-    findings["worker"] = Finding("fault", "no python", "Set it.")
+    findings["packages"] = Finding("fault", "no pyspark", "Get it.")
     with pytest.raises(SystemExit) as caught:
         check.main([])
-    assert caught.value.code == "\nerror: java: no java.\nInstall it.\n\nerror: worker: no python.\nSet it."
+    assert caught.value.code == "\nerror: packages: no pyspark.\nGet it.\n\nerror: java: no java.\nInstall it."
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == "fault    java      no java"
-    assert lines[-1] == "skipped  spark     because of java and worker"
+    assert lines[-1] == "skipped  spark     because of packages and java"
 
 
 def test_an_unknown_check_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         check.main(["jav"])
-    expected = "no such check: 'jav' (checks: python, packages, java, worker, spark)"
+    expected = "no such check: 'jav' (checks: python, packages, java, spark)"
     assert expected in capsys.readouterr().err
 
 
 def test_the_command_needs_no_package() -> None:
     absent = {"pyspark", "pandas", "pyarrow", "trio", "trio_asyncio_io"}
-    code = "import udfs.check as check; check.main(['python']); print(check.CHECKS['worker'] is not None)"
+    code = "import udfs.check as check; check.main(['python']); print('spark' in check.CHECKS)"
     assert run_without(absent, code).splitlines()[-1] == "True"
 
 
@@ -243,57 +241,6 @@ def test_a_java_home_without_a_java_is_a_fault_even_if_there_is_one_on_path(
     assert found.text.startswith(f"{tmp_path}/gone/bin/java, from JAVA_HOME, does not run")
 
 
-def python(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    monkeypatch.setenv("PYSPARK_PYTHON", str(path))
-
-
-def reporting(version: tuple[int, ...], lacking: list[str]) -> str:
-    return f"echo '{json.dumps({'version': version, 'lacking': lacking})}'"
-
-
-def test_without_a_setting_it_is_the_drivers_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    assert _check_worker().state == "ok"
-
-
-def test_a_python_with_all_packages_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    found = _check_worker()
-    assert (found.state, found.text) == ("ok", f"PYSPARK_PYTHON is {sys.executable}")
-
-
-def test_a_python_that_lacks_packages_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # -S and -E: without the packages of this environment
-    python(tmp_path / "python", f'cd /\nexec {sys.executable} -I -S "$@"', monkeypatch)
-    found = _check_worker()
-    assert found.state == "fault"
-    assert found.text == (
-        f"PYSPARK_PYTHON is {tmp_path}/python, which lacks pyspark, pandas, pyarrow, trio, trio_asyncio_io, udfs"
-    )
-    assert found.remedy == f"Unset PYSPARK_PYTHON, or set it to {sys.executable}"
-
-
-def test_another_version_than_the_drivers_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python(tmp_path / "python", reporting((3, 9), []), monkeypatch)
-    driver = "{}.{}".format(*sys.version_info[:2])
-    assert _check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/python, which is Python 3.9; the driver's is {driver}"
-
-
-def test_a_path_without_a_program_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "gone"))
-    assert _check_worker().text == f"PYSPARK_PYTHON is {tmp_path}/gone, which is not a program"
-
-
-@pytest.mark.parametrize("script", ["exit 1", "echo hello"])
-def test_a_program_that_is_not_a_python_is_a_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
-) -> None:
-    python(tmp_path / "python", script, monkeypatch)
-    assert "which does not run as a Python" in _check_worker().text
-
-
 def program(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
@@ -303,8 +250,8 @@ def failing(error: str) -> list[str]:
 
 
 def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
-    found = _check_spark(program("print('a line of Spark'); print('4.3.0, started in 4.2 s')"))
-    assert found == Finding("ok", "4.3.0, started in 4.2 s")
+    found = _check_spark(program("print('a line of Spark'); print('4.3.0, three calls')"))
+    assert found == Finding("ok", "4.3.0, three calls")
 
 
 @pytest.mark.parametrize(
@@ -312,11 +259,11 @@ def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
     [
         ("java.net.UnknownHostException: laptop: laptop", "own name has no address", "SPARK_LOCAL_IP=127.0.0.1"),
         ("BindException: Service 'sparkDriver' failed after 16 retries", "cannot listen", "SPARK_LOCAL_IP"),
-        ("java.lang.UnsupportedClassVersionError: org/apache/spark", "too old for this Spark", "JAVA_HOME"),
         ("java.lang.UnsupportedOperationException: getSubject is not supported", "too new", "JAVA_HOME"),
         ("java.io.IOException: No space left on device", "the disk is full", "SPARK_LOCAL_DIRS"),
         ("OpenJDK: Cannot allocate memory", "not enough memory", "--driver-memory"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has", "another version of Python", "PYSPARK_PYTHON="),
+        ('java.io.IOException: Cannot run program "/gone/python3": error=2', "/gone/python3, the Python", "PYSPARK_PYTHON="),
         (
             "ModuleNotFoundError: the Python of Spark's workers, /usr/bin/python3, has no module trio. Before Spark",
             "the Python of the workers, /usr/bin/python3, has no module trio",

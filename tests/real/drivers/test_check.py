@@ -25,7 +25,7 @@ def test_this_machine_can_run_a_job(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [
-        ["ok", name] for name in ("python", "packages", "java", "worker", "spark")
+        ["ok", name] for name in ("python", "packages", "java", "spark")
     ]
     assert f"in Python {sys.version.split()[0]}, {sys.executable}" in done.stdout.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
