@@ -4,16 +4,14 @@ Log: the magic bytes `udfslog1`, then frames. A frame is a head of 32 bytes and 
 
      0  salt       8 bytes, random, the same in each frame of a file
      8  length     8 bytes, the length of the payload, a multiple of 8
-    16  synced     8 bytes, the number of bytes known to be on the disk when this frame was written
+    16             8 bytes, not used
     24  checksum   4 bytes, CRC32 of the payload
-    28  checksum   4 bytes, CRC32 of the 28 bytes before it, started with the position of the frame in the file
+    28             4 bytes, not used
 
-The first payload is an Arrow schema, the others are record batches. A payload of length 0 only reports what is on the
-disk. A log gets its name when its schema and its first answers are on the disk. The salt and the position identify a
-frame, so neither the content of an answer nor an old block of the disk can be mistaken for one.
-
-A log ends at its first frame that is not intact. If a later frame reports that these bytes were on the disk, the log is
-damaged. Otherwise its process was killed while it wrote them, or the machine crashed: they are skipped.
+The first payload is an Arrow schema, the others are record batches; empty ones mean nothing. A log gets its name when
+its schema and its first answers are on the disk. It ends at its first frame that is not intact, as a log of SQLite does:
+its process was killed while it wrote the rest, or the machine crashed. With the salt, an old block of the disk cannot be
+mistaken for a frame.
 
 Parquet: a file for any reader, sorted by bucket. The page checksums of Parquet leave out page heads and the footer, and
 a bit that is flipped there can change an answer or crash Arrow. So the metadata `udfs.groups` has the CRC32 of each row
@@ -29,7 +27,7 @@ import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,8 +35,7 @@ import pyarrow.parquet as pq
 __all__ = ["DamagedError", "LogFile", "ParquetFile", "frame", "log_start", "parquet"]
 
 _MAGIC: Final = b"udfslog1"
-_HEAD: Final = struct.Struct("<8sQQI")
-_HEAD_BYTES: Final = _HEAD.size + 4
+_HEAD: Final = struct.Struct("<8sQ8xI4x")
 
 _GROUPS: Final = "udfs.groups"
 # A row group has at most this many rows and, unless it is a single row, about this many bytes in memory.
@@ -53,29 +50,19 @@ class DamagedError(ValueError):
     """Bytes are not those that were written."""
 
 
-class _Head(NamedTuple):
-    salt: bytes
-    length: int
-    synced: int
-    checksum: int
-
-
 def log_start(salt: bytes, schema: pa.Schema) -> bytes:
     """The bytes before the first answers of a log."""
-    return _MAGIC + frame(salt, len(_MAGIC), schema.serialize(), 0)
+    return _MAGIC + frame(salt, schema.serialize())
 
 
-def frame(salt: bytes, position: int, payload: Any, synced: int) -> bytes:
+def frame(salt: bytes, payload: Any) -> bytes:
     """A frame.
 
     Args:
         salt: The salt of the log.
-        position: Where the frame is in the log.
-        payload: Bytes, or a buffer of Arrow.
-        synced: The number of bytes of the log that are on the disk.
+        payload: A buffer of Arrow.
     """
-    head = _HEAD.pack(salt, len(payload), synced, zlib.crc32(payload))
-    return b"".join((head, _checksum_of_head(head, position), payload))
+    return b"".join((_HEAD.pack(salt, len(payload), zlib.crc32(payload)), payload))
 
 
 class LogFile:
@@ -205,39 +192,15 @@ def _payloads(content: bytes) -> list[pa.Buffer]:
     whole, position = pa.py_buffer(content), len(_MAGIC)
     salt = content[position : position + 8]
     found: list[pa.Buffer] = []
-    while (head := _head(content, position)) and head.salt == salt:
-        start = position + _HEAD_BYTES
-        if start + head.length > len(content):
+    while (start := position + _HEAD.size) <= len(content):
+        salt_of_frame, length, checksum = _HEAD.unpack_from(content, position)
+        if salt_of_frame != salt or start + length > len(content):
             break
-        payload = whole.slice(start, head.length)
-        if zlib.crc32(payload) != head.checksum:
+        payload = whole.slice(start, length)
+        if zlib.crc32(payload) != checksum:
             break
         found.append(payload)
-        position = start + head.length
+        position = start + length
     if len(found) < 2:  # noqa: PLR2004 - the schema and the first answers
         raise DamagedError("its first answers are not what was written")
-    if _was_synced(content, salt, position):
-        raise DamagedError(f"byte {position} and the following are not what was written")
     return found
-
-
-def _was_synced(content: bytes, salt: bytes, end: int) -> bool:
-    """Whether a frame behind the end of the intact frames reports that more than these were on the disk."""
-    position = content.find(salt, end)
-    while position >= 0:
-        head = _head(content, position)
-        if head is not None and head.synced > end:
-            return True
-        position = content.find(salt, position + 1)
-    return False
-
-
-def _head(content: bytes, position: int) -> _Head | None:
-    """The head of the frame at this position; None if there is none that is intact."""
-    head, checksum = content[position : position + _HEAD.size], content[position + _HEAD.size : position + _HEAD_BYTES]
-    is_intact = len(checksum) == 4 and checksum == _checksum_of_head(head, position)  # noqa: PLR2004 - bytes
-    return _Head(*_HEAD.unpack(head)) if is_intact else None
-
-
-def _checksum_of_head(head: bytes, position: int) -> bytes:
-    return zlib.crc32(head, position & 0xFFFF_FFFF).to_bytes(4, "little")

@@ -117,10 +117,8 @@ class Writer:
                     log, left, self._left = self._log, self._left, []
                 for each in left:
                     self._end(each)
-                if log is not None and log.has_new:
-                    synced = log.flush()
-                    with self._changed:
-                        log.mark(synced)
+                if log is not None:
+                    log.flush()
         except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the task
             self._error = error
 
@@ -161,14 +159,12 @@ class _Log:
         self._salt = os.urandom(8)
         self._content = bytearray(log_start(self._salt, directory.schema))
         self._descriptor = -1
-        self._synced = 0  # bytes that are on the disk
         self._end = len(self._content)
         self.name = directory.new_log(buckets)
         self.append(first)
         if directory.can_append:
-            directory.put(self.name, bytes(self._content))
-            self._synced = self._end
             self.has_new = False
+            directory.put(self.name, bytes(self._content))
             self._open()
 
     def _open(self) -> None:
@@ -202,25 +198,19 @@ class _Log:
             self._append(batch.serialize())
         self.has_new = True
 
-    def flush(self) -> int:
-        """Put all answers on the disk. Returns the number of their bytes."""
-        end = self._end
+    def flush(self) -> None:
+        """Put all answers on the disk."""
+        if not self.has_new:
+            return
+        self.has_new = False  # before, because answers may come meanwhile
         if self._descriptor >= 0:
             with self._directory.writing():
                 os.fsync(self._descriptor)
-        elif end > self._synced:
+        else:
             before, name = self.name, self._directory.new_log(self._buckets)
-            self._directory.put(name, bytes(self._content[:end]))
+            self._directory.put(name, bytes(self._content))
             self.name = name
             self._directory.remove(before)
-        return end
-
-    def mark(self, synced: int) -> None:
-        """Record how many bytes are on the disk: in the next frame, or in an empty frame if none follows yet."""
-        self._synced = synced
-        self.has_new = self._end > synced
-        if not self.has_new and self._descriptor >= 0:
-            self._append(b"")
 
     def close(self) -> None:
         """Release the file."""
@@ -229,7 +219,7 @@ class _Log:
             self._descriptor = -1
 
     def _append(self, payload: Any) -> None:
-        added = frame(self._salt, self._end, payload, self._synced)
+        added = frame(self._salt, payload)
         if self._descriptor < 0:
             self._content += added
         else:
