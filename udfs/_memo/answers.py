@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Self
@@ -16,6 +17,7 @@ __all__ = [
     "BUCKETS",
     "CONTENTS",
     "Freshness",
+    "as_table",
     "compute",
     "contents_of",
     "digest_of",
@@ -64,6 +66,38 @@ def contents_of(schema: pa.Schema) -> dict[str, Any]:
     """The metadata that identifies a memo with this schema. Empty for a schema of another origin."""
     contents: dict[str, Any] = json.loads((schema.metadata or {}).get(CONTENTS, b"{}"))
     return contents
+
+
+def as_table(
+    schema: pa.Schema,
+    version: str,
+    *,
+    buckets: pa.Array,
+    keys: Sequence[bytes],
+    inputs: Sequence[pa.Array],
+    answers: pa.Array,
+    errors: pa.Array,
+    times: pa.Array,
+) -> pa.Table:
+    """Answers as a file has them.
+
+    Args:
+        schema: The columns of the files.
+        version: The version of these answers.
+        buckets, keys, answers, errors, times: One for each answer.
+        inputs: The input columns.
+    """
+    columns = [
+        buckets.cast(pa.int32()),
+        pa.array(keys, pa.binary()),
+        pa.StructArray.from_arrays(inputs, fields=list(schema.field("inputs").type)),
+        answers,
+        errors,
+        times.cast(schema.field("answered_at").type),
+        pa.repeat(contents_of(schema)["function"], len(answers)),
+        pa.repeat(version, len(answers)),
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def digest_of(schema: pa.Schema) -> str:

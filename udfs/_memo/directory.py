@@ -53,7 +53,7 @@ _REMEDIES: Final = {
 
 
 class MemoError(RuntimeError):
-    """A memo cannot be used: it is damaged, belongs to another function or schema, or cannot store an answer."""
+    """A memo cannot be used: it is damaged, or belongs to another function or schema."""
 
     __module__ = "udfs"
 

@@ -368,7 +368,6 @@ def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
         memo.path,
         memo_schema(function, inputs, answer, spread_by),
         answer,
-        function,
         memo.version,
         memo.max_age,
         memo.remember_failures_for,

@@ -143,7 +143,7 @@ class MemoTask:
         path: The directory.
         schema: The columns of its files.
         answer: The type of an answer: of the new column, a struct of several, or an array of these with `flatten`.
-        function, version: What to write beside each answer. The version is a part of the keys.
+        version: What to write beside each answer. It is a part of the keys.
         max_age, remember_failures_for, write_every: The options of the memo, in seconds.
         partitions: The number of tasks. All rows of a task have buckets with the same remainder by it.
         in_buckets: Whether the rows are sorted by bucket.
@@ -152,7 +152,6 @@ class MemoTask:
     path: str = field(repr=False)  # a URI may have a password
     schema: pa.Schema
     answer: DataType
-    function: str
     version: str
     max_age: float
     remember_failures_for: float

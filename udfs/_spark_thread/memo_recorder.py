@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trio_asyncio_io.gates import RefusedError
 
-from .._memo.directory import MemoError
+from .._memo.answers import as_table
 from .._memo.writer import Writer
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, MemoTask
@@ -54,8 +54,8 @@ class Call:
 class Recorder:
     """Writes the answers of calls to the memo as soon as the calls have ended, even while Spark takes no rows.
 
-    Each row is converted on its own. A result that does not fit its type, or an answer that cannot be stored, fails its
-    row and loses no other answer; Spark's thread raises the failure if `on_error` is "raise".
+    Each row is converted on its own. A result that does not fit its type fails its row and loses no other answer;
+    Spark's thread raises the failure if `on_error` is "raise".
 
     Runs where: in a thread of the loop, and never twice at the same time.
 
@@ -112,47 +112,25 @@ class Recorder:
             return not row.replaced
         return self._task.remember_failures_for > 0 and not is_refused(row)
 
-    def _write(self, rows: Sequence[Row], values: pa.Array) -> None:
-        """Write these answers. A row whose answer cannot be stored fails, and the others are written."""
-        try:
-            table = self._table(rows, values)
-        except Exception as error:  # noqa: BLE001 - from Arrow, depending on the type
-            if len(rows) == 1:
-                self._refuse(rows[0], values, error)
-                return
-            for place, row in enumerate(rows):
-                self._write([row], values.slice(place, 1))
-        else:
-            self._writer.add(table)
-
-    def _refuse(self, row: Row, value: pa.Array, error: Exception) -> None:
-        """Fail a row whose answer cannot be stored."""
-        detail = f" ({error})" if row.shows_values else ""
-        refusal = MemoError(f"the memo cannot store the answer for {row!r}{detail}: report this as a defect")
-        row.failure = Failure(refusal, row.attempts, row.seconds)
-        self._calls[row.batch, row.index].answer = Answer(pa.array([None], value.type), row.failure.as_struct())
-
-    def _table(self, rows: Sequence[Row], values: pa.Array) -> pa.Table:
-        """The answers of these rows as a file has them."""
+    def _write(self, rows: Sequence[Row], answers: pa.Array) -> None:
         schema = self._task.schema
         calls = [self._calls[row.batch, row.index] for row in rows]
         errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
-        fields = list(schema.field("inputs").type)
         inputs = [
             pa.array([row.inputs[place] for row in rows], each.type)
-            for place, each in zip(self._input_places, fields, strict=True)
+            for place, each in zip(self._input_places, schema.field("inputs").type, strict=True)
         ]
-        columns = [
-            pa.array([call.bucket for call in calls], pa.int32()),
-            pa.array([call.key for call in calls], pa.binary()),
-            pa.StructArray.from_arrays(inputs, fields=fields),
-            values,
-            pa.array(errors, schema.field("error").type),
-            pa.array([round(time.time() * 1e6)] * len(rows), pa.int64()).cast(schema.field("answered_at").type),
-            pa.array([self._task.function] * len(rows), pa.string()),
-            pa.array([self._task.version] * len(rows), pa.string()),
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        table = as_table(
+            schema,
+            self._task.version,
+            buckets=pa.array([call.bucket for call in calls]),
+            keys=[call.key for call in calls],
+            inputs=inputs,
+            answers=answers,
+            errors=pa.array(errors, schema.field("error").type),
+            times=pa.repeat(round(time.time() * 1e6), len(rows)),
+        )
+        self._writer.add(table)
 
 
 def is_refused(row: Row) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from .._memo.answers import BUCKETS, Freshness, compute, contents_of, latest, widened
+from .._memo.answers import BUCKETS, Freshness, as_table, compute, latest, widened
 from .._memo.directory import PASS_BYTES, Directory
 from .._memo.keys import key_of
 from .._memo.merge import merge
@@ -331,19 +331,16 @@ def _as_stored(batch: pa.RecordBatch, schema: pa.Schema, version: str) -> pa.Tab
     values, failures = values_of(columns, None)
     if failures:
         raise ValueError(": ".join(next(iter(failures.values()))))
-    stored = [
-        buckets.cast(pa.int32()),
-        pa.array([key_of(version, each) for each in values], pa.binary()),
-        pa.StructArray.from_arrays(
-            [array.cast(each.type) for array, each in zip(columns, wanted, strict=True)], fields=list(wanted)
-        ),
-        widened(answers, schema.field("answer").type),
-        pa.nulls(len(batch), schema.field("error").type),
-        times.cast(schema.field("answered_at").type),
-        pa.array([contents_of(schema)["function"]] * len(batch), pa.string()),
-        pa.array([version] * len(batch), pa.string()),
-    ]
-    return pa.Table.from_arrays(stored, schema=schema)
+    return as_table(
+        schema,
+        version,
+        buckets=buckets,
+        keys=[key_of(version, each) for each in values],
+        inputs=[array.cast(each.type) for array, each in zip(columns, wanted, strict=True)],
+        answers=widened(answers, schema.field("answer").type),
+        errors=pa.nulls(len(batch), schema.field("error").type),
+        times=times,
+    )
 
 
 def _distinct(buckets: pa.Array) -> list[int]:

@@ -54,7 +54,7 @@ def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
         if claims:
             Directory(memo.path, schema).claim()
         seconds = memo.max_age, memo.remember_failures_for, memo.write_every
-        task = MemoTask(memo.path, schema, kind, "look_up", memo.version, *seconds, partitions=1, in_buckets=in_buckets)
+        task = MemoTask(memo.path, schema, kind, memo.version, *seconds, partitions=1, in_buckets=in_buckets)
         return MemoRows(enrichment, task)
 
     return make

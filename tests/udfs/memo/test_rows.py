@@ -191,20 +191,6 @@ def test_a_function_may_change_its_argument_in_place(run: Any, tmp_path: Path) -
     assert stored == {"n": item}
 
 
-def test_a_row_that_cannot_be_stored_fails_alone(conversion: Any, batch: Any, halve: Any) -> None:
-    made = conversion(halve, on_error="column")
-    with made.writer:
-        rows = made.missing(batch(1, 2, 3))
-        for row in rows:
-            row.result = 0.5
-        rows[1].inputs = ("two",)
-        made.recorder.record(rows)
-    assert [row.failure and type(row.failure.exception) for row in rows] == [None, MemoError, None]
-    assert rows[1].failure.exception.args[0].startswith("the memo cannot store the answer for row ('two') (")
-    again = conversion(halve)
-    assert [row.inputs for row in again.missing(batch(1, 2, 3))] == [(2,)]
-
-
 def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) -> None:
     async def fails_on_three(n: int) -> float:
         if n == 3:

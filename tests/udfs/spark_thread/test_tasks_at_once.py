@@ -211,7 +211,7 @@ def memo_task(settings: Any, tmp_path: Path) -> Callable[..., Task]:
 
     def make(function: Any, numbers: list[int]) -> Task:
         enrichment = Enrichment(settings(function, mode="unordered"), added, "UTC", inputs=(0,))
-        memo = MemoTask(str(tmp_path), schema, T.DoubleType(), "halve", "1", inf, 0.0, 0.0, 2, in_buckets=False)
+        memo = MemoTask(str(tmp_path), schema, T.DoubleType(), "1", inf, 0.0, 0.0, 2, in_buckets=False)
         batch = pa.RecordBatch.from_pydict({"n": pa.array(numbers), "bucket": pa.array(numbers, pa.int32())})
         return lambda: [row for each in MemoRows(enrichment, memo).run(iter([batch])) for row in each.to_pylist()]
 
