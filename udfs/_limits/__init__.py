@@ -17,9 +17,8 @@ most `HORIZON_SECONDS` ahead, so its first token is for the instant `HORIZON_SEC
     signed_lines    messages between the driver and its workers
     limit_server    the driver's thread, which runs the sources
     redis_source    the same sources as scripts in a Redis
-    sources         a worker's connection to either source
-    cluster_gates   the worker's gates
+    cluster_gates   the worker's gates, and their connections to either source
 
-`cluster_limits`, `tokens`, `budgets`, `lease`, `budget_file` and `signed_lines` do not import Trio, and work in any
-thread and any process. The other modules wait and send.
+`cluster_limits`, `tokens`, `budgets`, `lease` and `budget_file` do not import Trio, and work in any thread and any
+process. The other modules wait and send.
 """

@@ -22,10 +22,8 @@ def check_file(path: str) -> None:
         OSError: It cannot be used.
     """
     try:
-        with _connected(path) as connection:
+        with _locked(path) as connection:  # fails if the file can only be read
             connection.execute(CREATE)
-            connection.execute("BEGIN IMMEDIATE")  # fails if the file can only be read
-            connection.execute("ROLLBACK")
     except sqlite3.Error as error:
         raise OSError(
             f"path={path!r} cannot be used for budgets ({error}): give the path of a file on a disk"
@@ -46,13 +44,11 @@ def grant_from_file(source: BudgetSource, path: str, now: float, request: Budget
     """
     before = copy(source.holdings.get(request.holder, Holding()))
     try:
-        with _connected(path) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with _locked(path) as connection:
             row = connection.execute("SELECT leased FROM budgets WHERE name = ?", (request.name,)).fetchone()
             source.leased = row[0] if row else 0.0
             grant = source.grant(now, request)
             connection.execute("INSERT OR REPLACE INTO budgets VALUES (?, ?)", (request.name, source.leased))
-            connection.execute("COMMIT")
     except sqlite3.Error:
         source.holdings[request.holder] = before
         raise
@@ -60,7 +56,10 @@ def grant_from_file(source: BudgetSource, path: str, now: float, request: Budget
 
 
 @contextmanager
-def _connected(path: str) -> Iterator[sqlite3.Connection]:
+def _locked(path: str) -> Iterator[sqlite3.Connection]:
+    """A connection that has the file to itself, and commits at the end of the block."""
     with closing(sqlite3.connect(path, timeout=LOCKED_SECONDS, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN IMMEDIATE")
         yield connection
+        connection.execute("COMMIT")

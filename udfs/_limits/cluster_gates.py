@@ -1,4 +1,7 @@
-"""The gates of a cluster's limits in a worker: a task's share of a rate, and the lease of its process."""
+"""The gates of a cluster's limits in a worker: a task's share of a rate, and the lease of its process.
+
+Also the connection to the source of a lease: the driver or a Redis.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,21 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import asdict
+from typing import Any, TypeAlias
 
 import trio
 
 from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
-from .budgets import BudgetLease
-from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit
+from .budgets import BudgetLease, BudgetRequest
+from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, ServerAddress
 from .lease import GRANT_SECONDS, OPEN_SECONDS, POLL_SECONDS, RateLease
-from .sources import GrantRefusedError, Source
+from .redis_source import RedisSource
+from .signed_lines import SignedLines
+from .tokens import Refusal, Request
 
-__all__ = ["ClusterLimitError", "ClusterShare", "LeaseGate"]
+__all__ = ["ClusterLimitError", "ClusterShare", "DriverSource", "GrantRefusedError", "LeaseGate", "source_of"]
 
 # For `ClusterShare`: fewer than burst + rate calls start in any second, so 1 % of it is left for calls that take
 # different times to reach the service
@@ -69,6 +75,71 @@ class ClusterShare(RateLimit):
             self.started(now, self.burst)
             self.ended(now, 0.0, Outcome("cancelled"), self.burst)
         return super().delay(now, weight)
+
+
+class GrantRefusedError(Exception):
+    """The source cannot grant a request now.
+
+    Args:
+        refusal: Its answer.
+    """
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.refused)
+        self.advice = refusal.advice
+
+
+class DriverSource:
+    """The thread on the driver, and the connection to it. `open` comes first, and after any exception `aclose`.
+
+    Both ends prove that they know the secret.
+
+    Args:
+        address: Where it listens.
+    """
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._stream: trio.SocketStream | None = None
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            Exception: The source cannot be reached.
+        """
+        self._stream = await trio.open_tcp_stream(self._address.host, self._address.port)
+        self._lines = SignedLines(self._stream, self._address.secret)
+        await self._lines.connect()
+
+    async def grant(self, request: Request | BudgetRequest) -> Any:
+        """Return the source's answer: a `request.answer`.
+
+        Raises:
+            Exception: There is none.
+        """
+        await self._lines.send(asdict(request))
+        answer = await self._lines.receive()
+        if "refused" in answer:
+            raise GrantRefusedError(Refusal(**answer))
+        return request.answer(**answer)
+
+    async def aclose(self) -> None:
+        """Close the connection, if there is one, without waiting for the other end."""
+        if self._stream is not None:
+            await trio.aclose_forcefully(self._stream)
+
+
+Source: TypeAlias = DriverSource | RedisSource
+
+
+def source_of(leased: LeasedLimit) -> Source:
+    """The source, not yet connected.
+
+    Raises:
+        ModuleNotFoundError: It is a Redis, and the extra `redis` is not installed.
+    """
+    return RedisSource(leased.limit.by) if leased.driver is None else DriverSource(leased.driver)
 
 
 class LeaseGate(Gate):

@@ -7,9 +7,9 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
-from trio_asyncio_io.integration import check_number
+from trio_asyncio_io.integration import check_int, check_number
 
 from .._urls import without_user
 
@@ -181,10 +181,7 @@ class TaskShare:
     weight: Callable[..., float] | None = field(default=None, compare=False)
     name: str | None = None
 
-    @property
-    def gates(self) -> tuple[str, ...]:
-        """The labels of its gate in a worker."""
-        return ("ClusterShare",)
+    gates: ClassVar = ("ClusterShare",)  # the labels of its gate in a worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,32 +269,23 @@ def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
     return rates
 
 
-def _shown(by: object) -> object:
-    return without_user(by) if isinstance(by, str) else by
-
-
 def _check_source(given: ClusterRate | ClusterBudget, *ways: str) -> None:
     by: object = given.by
     if not (isinstance(by, str) and (by in ways or by.startswith(SCHEMES))):
         known = ", ".join(f'"{way}"' for way in ways)
-        raise ValueError(f'by must be {known} or a URL such as "redis://host:6379/0", got {_shown(by)!r}')
+        shown = without_user(by) if isinstance(by, str) else by
+        raise ValueError(f'by must be {known} or a URL such as "redis://host:6379/0", got {shown!r}')
     if given.weight is not None and not callable(given.weight):
         raise TypeError(f"weight must be callable, got {given.weight!r}")
     _check_name(given.name)
     if given.port is not None:
-        _check_port(given.port, by)
+        check_int("port", given.port, at_least=1, at_most=MAX_PORT)
+        if by != "lease":
+            raise ValueError(
+                f'port={given.port} needs by="lease", got by={without_user(by)!r}: leave it out (a URL has a port of '
+                "its own)"
+            )
     check_number("give_up", given.give_up, "above 0 seconds", lambda number: number > 0, noun="a number of seconds")
-
-
-def _check_port(port: Any, by: object) -> None:
-    if isinstance(port, bool) or not isinstance(port, int):
-        raise TypeError(f"port must be a whole number, got {port!r}")
-    if not 1 <= port <= MAX_PORT:
-        raise ValueError(f"port must be from 1 to {MAX_PORT}, got {port}")
-    if by != "lease":
-        raise ValueError(
-            f'port={port} needs by="lease", got by={_shown(by)!r}: leave it out (a URL has a port of its own)'
-        )
 
 
 def _check_name(name: Any) -> None:

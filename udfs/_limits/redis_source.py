@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple
 from math import inf
 from typing import Any
 
@@ -39,7 +40,8 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(1000 * (kept + 1 / pace)))
 return {run, exact:format(now), exact:format(start), count}
 """
 
-# Per process, a field with its lease, what it has spent, the number of its latest request, and when that was
+# The first arguments are the fields of the request, without the name. The key has, per process, a field with its lease,
+# what it has spent, the number of its latest request, and when that was
 GRANT_BUDGET = """\
 local amount, holder, number = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local spent, floor, need, want = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -116,17 +118,9 @@ class RedisSource:
     async def grant(self, request: Request | BudgetRequest) -> Any:
         """See `DriverSource`."""
         if isinstance(request, BudgetRequest):
-            sums = [request.spent, request.floor, request.need, request.want]
-            arguments = [
-                request.amount,
-                request.holder,
-                request.number,
-                *sums,
-                ROUNDING,
-                DEAD_SECONDS,
-                FORGOTTEN_SECONDS,
-            ]
-            found = await self._in_thread(self._budget_script, [f"cluster_budget:{request.name}"], arguments)
+            name, *sums = astuple(request)
+            arguments = [*sums, ROUNDING, DEAD_SECONDS, FORGOTTEN_SECONDS]
+            found = await self._in_thread(self._budget_script, [f"cluster_budget:{name}"], arguments)
             return BudgetGrant(*map(float, found))
         arguments = [pace_of(request.rate), HORIZON_SECONDS, request.count, request.lead, KEPT_SECONDS]
         epoch, now, start, count = await self._in_thread(self._script, [f"cluster_rate:{request.name}"], arguments)

@@ -11,7 +11,9 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from typing import Any, Protocol
+from typing import Any
+
+import trio
 
 __all__ = ["SignedLines", "UnsignedError"]
 
@@ -24,14 +26,6 @@ class UnsignedError(ConnectionError):
     """The other end does not know the secret, or somebody has changed what it sent."""
 
 
-class Stream(Protocol):
-    """A connected stream, as in Trio."""
-
-    async def send_all(self, data: bytes, /) -> None: ...
-
-    async def receive_some(self, max_bytes: int, /) -> bytes | bytearray: ...
-
-
 class SignedLines:
     """One end of a connection. Call `connect` or `accept` first.
 
@@ -40,7 +34,7 @@ class SignedLines:
         secret: What both ends know.
     """
 
-    def __init__(self, stream: Stream, secret: str) -> None:
+    def __init__(self, stream: trio.abc.Stream, secret: str) -> None:
         self._stream = stream
         self._secret = secret.encode()
         self._received = bytearray()

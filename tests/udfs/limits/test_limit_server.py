@@ -21,10 +21,10 @@ from udfs import ClusterBudget
 from udfs._limits import limit_server
 from udfs._limits.budget_file import check_file, grant_from_file
 from udfs._limits.budgets import BudgetGrant, BudgetRequest, BudgetSource
+from udfs._limits.cluster_gates import DriverSource, GrantRefusedError
 from udfs._limits.cluster_limits import ServerAddress
 from udfs._limits.limit_server import MAX_STRANGERS, MAX_UNNAMED, LimitServer
 from udfs._limits.signed_lines import SignedLines, UnsignedError
-from udfs._limits.sources import DriverSource, GrantRefusedError
 from udfs._limits.tokens import HORIZON_SECONDS, Request, pace_of
 
 HOST = "127.0.0.1"
