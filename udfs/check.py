@@ -161,7 +161,11 @@ _FAULTS: Final = (
         "the workers run another version of Python than the driver",
         _SET_PYTHON,
     ),
-    (r'Cannot run program "(?P<what>[^"]*python[^"]*)"', "{what}, the Python of the workers, does not run", _SET_PYTHON),
+    (
+        r'Cannot run program "(?P<what>[^"]*python[^"]*)"',
+        "{what}, the Python of the workers, does not run",
+        _SET_PYTHON,
+    ),
     (
         r"the Python of Spark's workers, (?P<what>\S+, has no module \S+)\. ",
         "the Python of the workers, {what}",

@@ -263,7 +263,11 @@ def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
         ("java.io.IOException: No space left on device", "the disk is full", "SPARK_LOCAL_DIRS"),
         ("OpenJDK: Cannot allocate memory", "not enough memory", "--driver-memory"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has", "another version of Python", "PYSPARK_PYTHON="),
-        ('java.io.IOException: Cannot run program "/gone/python3": error=2', "/gone/python3, the Python", "PYSPARK_PYTHON="),
+        (
+            'java.io.IOException: Cannot run program "/gone/python3": error=2',
+            "/gone/python3, the Python",
+            "PYSPARK_PYTHON=",
+        ),
         (
             "ModuleNotFoundError: the Python of Spark's workers, /usr/bin/python3, has no module trio. Before Spark",
             "the Python of the workers, /usr/bin/python3, has no module trio",
