@@ -113,7 +113,7 @@ class AsyncPandasUDF(Generic[F_co]):
     @property
     def evalType(self) -> int:  # noqa: N802 - Spark's name
         """Spark's number for a UDF that maps an iterator to an iterator: an Arrow UDF or, before 4.1, a pandas UDF."""
-        return int(column_udf(for_column_udf(_identity, StringType()), StringType()).evalType)
+        return int(column_udf(for_column_udf(lambda arrays: arrays, StringType()), StringType()).evalType)
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -152,18 +152,9 @@ def async_pandas_udf(
 
 @overload
 def async_pandas_udf(
-    f: DataType | str,
+    f: DataType | str | None = None,
+    returnType: DataType | str | None = None,  # noqa: N803 - as above
     *,
-    timeout: float,
-    deterministic: bool = False,
-    **arguments: Unpack[UDFArguments],
-) -> Callable[[F], AsyncPandasUDF[F]]: ...
-
-
-@overload
-def async_pandas_udf(
-    *,
-    returnType: DataType | str,  # noqa: N803 - pandas_udf's names
     timeout: float,
     deterministic: bool = False,
     **arguments: Unpack[UDFArguments],
@@ -257,7 +248,3 @@ def _make(
         arguments.get("cluster_budget"),
         function,
     )
-
-
-def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    return batches
