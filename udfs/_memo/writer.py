@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import threading
@@ -23,9 +22,6 @@ __all__ = ["Writer"]
 LOG_BYTES: Final = 16 * 2**20
 OBJECT_BYTES: Final = 2 * 2**20
 LOG_SECONDS: Final = 600.0
-
-# Errors of a mount that cannot append, such as one of an object store. Others, such as a full disk, are failures.
-_REFUSALS: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ESPIPE}
 
 logger = logging.getLogger("udfs")
 
@@ -85,14 +81,14 @@ class Writer:
             self._changed.notify()
 
     def _append(self, log: _Log, answers: pa.Table) -> None:
-        """Append answers, or leave the log if files cannot grow here."""
+        """Append answers. If that fails, leave the log: files cannot grow here, as on some mounts of object stores.
+
+        If the disk is full, the next file cannot be written either, and that is an error.
+        """
         try:
-            with self._directory.writing():
-                log.append(answers)
-        except BaseException as error:
+            log.append(answers)
+        except OSError:
             self._leave_log()  # its end may be torn, so nothing may follow
-            if not _is_refusal(error):
-                raise
             self._directory.can_append = False
 
     def _leave_log(self) -> None:
@@ -171,9 +167,7 @@ class _Log:
         """Open the file to append to it, if that is possible."""
         try:
             self._descriptor = os.open(self._directory.at(self.name), os.O_WRONLY)
-        except OSError as error:
-            if not _is_refusal(error):
-                raise
+        except OSError:
             self._directory.can_append = False
         else:
             self._content.clear()
@@ -227,8 +221,3 @@ class _Log:
             while done < len(added):
                 done += os.pwrite(self._descriptor, added[done:], self._end + done)
         self._end += len(added)
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Whether an error means that files cannot grow here."""
-    return isinstance(error, OSError) and error.errno in _REFUSALS

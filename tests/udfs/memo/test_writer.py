@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -161,21 +162,23 @@ def test_on_a_mount_that_refuses_appends_answers_are_written_as_on_an_object_sto
     assert known(memo) == [0, 1, 2, 3]
 
 
-def test_an_answer_that_cannot_be_written_fails_the_block(
-    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_fails_the_block(memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The append fails, and then the file that is written in its place."""
+
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with Writer(memo, PATIENCE, ALL) as writer:
-        writer.add(answers(1))
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "pwrite", full)
-            with pytest.raises(OSError, match=cannot_be_written(memo, "No space left on device")) as caught:
-                writer.add(answers(2))
-        assert caught.value.errno == errno.ENOSPC
-        writer.add(answers(3))
-    assert known(memo) == [1, 3]
+    def job() -> None:
+        with Writer(memo, PATIENCE, ALL) as writer:
+            writer.add(answers(1))
+            monkeypatch.setattr(os, "pwrite", full)
+            monkeypatch.setattr(memo, "_fs", Mock(wraps=memo._fs, open_output_stream=full))
+            writer.add(answers(2))
+
+    with pytest.raises(OSError, match=cannot_be_written(memo, "No space left on device")) as caught:
+        job()
+    assert caught.value.errno == errno.ENOSPC
+    assert known(Directory(memo.path, memo.schema)) == [1]
 
 
 def test_answers_that_cannot_be_put_on_the_disk_fail_the_block(
