@@ -147,6 +147,8 @@ class Directory:
             OSError: The directory cannot be written.
         """
         if any(file.buckets and file.digest == self.digest for file in self.files().values()):
+            with self.writing():
+                self._now()  # before calls are paid whose answers cannot be written
             return
         try:
             with self.writing():

@@ -403,7 +403,7 @@ def _check_key_type(name: str, kind: T.DataType) -> None:
         if not isinstance(part, _COMPARABLE):
             raise TypeError(
                 f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
-                "use its parts, or a string such as to_json(...)"
+                "cast it, or use its parts or a string such as to_json(...)"
             )
         if getattr(part, "collation", BY_BYTES) != BY_BYTES:
             raise TypeError(
