@@ -218,7 +218,7 @@ class LimitServer:
         with suppress(Exception):  # the client is gone, or is none of ours
             lines = SignedLines(stream, self.secret)
             request = await self._first_request(lines)
-            if request is None or self._clients >= MAX_CLIENTS:
+            if self._clients >= MAX_CLIENTS:
                 return
             self._clients += 1
             try:
@@ -254,9 +254,13 @@ class LimitServer:
                 "Check that this file and its folder exist and can be written, and the space on their disk",
             )
 
-    async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest | None:
-        """The first request, which proves that the client knows the secret. None: it has not come in time."""
-        with trio.move_on_after(LOGIN_SECONDS) as scope:
+    async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest:
+        """The first request, which proves that the client knows the secret.
+
+        Raises:
+            trio.TooSlowError: It has not come in time, or there are too many strangers.
+        """
+        with trio.fail_after(LOGIN_SECONDS) as scope:
             self._strangers[scope] = None
             if len(self._strangers) > MAX_STRANGERS:
                 oldest = next(iter(self._strangers))
@@ -267,7 +271,6 @@ class LimitServer:
                 return _request(await lines.receive())
             finally:
                 self._strangers.pop(scope, None)
-        return None
 
 
 def _request(values: dict[str, Any]) -> Request | BudgetRequest:
