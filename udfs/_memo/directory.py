@@ -116,22 +116,20 @@ class Directory:
         self._is_local = self.can_append = isinstance(self._fs, fs.LocalFileSystem)
 
     @classmethod
-    def existing(cls, path: str) -> Self | None:
-        """The memo in this directory, whatever it holds. None if there is none.
-
-        If its answers have grown, the memo with all of their fields.
+    def existing(cls, path: str) -> Self:
+        """The memo in this directory, whatever it holds. If its answers have grown, it has all of their fields.
 
         Raises:
-            MemoError: There are several memos, a file is damaged, or the path names a file.
+            MemoError: There is no memo, there are several, a file is damaged, or the path names a file.
         """
         unknown = cls(path, pa.schema([]))
         schemas: dict[str, pa.Schema] = {}
         for file in _files(unknown._infos()).values():
             if file.digest not in schemas:
                 with suppress(FileNotFoundError):
-                    schemas[file.digest] = unknown._open(file).schema
+                    schemas[file.digest] = unknown.open(file).schema
         if not schemas:
-            return None
+            raise MemoError(f"there is no memo at {unknown.path}: check the path, or run a query with memo= first")
         widest = max(schemas.values(), key=lambda schema: sum(has_grown(each, schema) for each in schemas.values()))
         found = cls(path, widest)
         found.files()
@@ -175,7 +173,7 @@ class Directory:
         for file in files.values():
             if file.digest != self.digest and file.digest not in self._older and file.digest not in others:
                 with suppress(FileNotFoundError):  # its query was refused, and removed it
-                    others[file.digest] = self._open(file).schema
+                    others[file.digest] = self.open(file).schema
         # First the one with most fields, so that an error names all of them
         for digest in sorted(others, key=lambda digest: len(str(others[digest])), reverse=True):
             self._check_older(digest, others[digest])
@@ -190,14 +188,14 @@ class Directory:
 
         Raises:
             FileNotFoundError: It was removed, because its answers are in another file now.
-            MemoError: It is damaged, or belongs to another function.
+            MemoError: It is damaged.
         """
-        opened = self._open(file, kept_bytes)
-        if digest_of(opened.schema) not in {self.digest, *self._older}:
-            raise MemoError(
-                f"the file {file.name} of the memo {self.path} belongs to another memo: remove it from here"
-            )
-        return opened
+        with self.naming(file):
+            if file.checksum is None:
+                with self._fs.open_input_stream(self.at(file.name)) as stream:
+                    return OpenFile(self, file, LogFile(bytes(stream.read())))
+            opened = self._fs.open_input_file(self.at(file.name))
+            return OpenFile(self, file, ParquetFile(opened, file.checksum, kept_bytes))
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file. It is on the disk before it has its name.
@@ -307,15 +305,6 @@ class Directory:
             f"{_REMEDIES[name]}"
         )
 
-    def _open(self, file: File, kept_bytes: int = 0) -> OpenFile:
-        """Like `open`, whatever the file holds."""
-        with self.naming(file):
-            if file.checksum is None:
-                with self._fs.open_input_stream(self.at(file.name)) as stream:
-                    return OpenFile(self, file, LogFile(bytes(stream.read())))
-            opened = self._fs.open_input_file(self.at(file.name))
-            return OpenFile(self, file, ParquetFile(opened, file.checksum, kept_bytes))
-
     @contextmanager
     def naming(self, file: File) -> Iterator[None]:
         """Errors in this block name the file and say what to do."""
@@ -395,7 +384,7 @@ class OpenFile:
             table = self._content.read(buckets)
         is_asked = compute.is_in(table.column("bucket"), value_set=pa.array(buckets, pa.int32()))
         table, schema = table.filter(is_asked), self._directory.schema
-        return _grown(table, schema) if digest_of(self.schema) != self._directory.digest else table.cast(schema)
+        return _grown(table, schema) if self._file.digest != self._directory.digest else table.cast(schema)
 
 
 def _grown(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -9,8 +9,8 @@ Log: the magic bytes `udfslog1`, then frames. A frame is a head of 32 bytes and 
     28             4 bytes, not used
 
 The first payload is an Arrow schema, the others are record batches; empty ones mean nothing. A log gets its name when
-its schema and its first answers are on the disk. It ends at its first frame that is not intact, as a log of SQLite does:
-its process was killed while it wrote the rest, or the machine crashed. With the salt, an old block of the disk cannot be
+its schema and its first answers are on the disk. It ends at its first frame that is not intact, as in SQLite: its
+process was killed while it wrote the rest, or the machine crashed. With the salt, an old block of the disk cannot be
 mistaken for a frame.
 
 Parquet: a file for any reader, sorted by bucket. The page checksums of Parquet leave out page heads and the footer, and

@@ -19,14 +19,14 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from trio_asyncio_io.integration import check_number
 
 from .._memo.answers import BUCKETS, CONTENTS, Freshness, contents_of, new_fields
-from .._memo.directory import Directory, MemoError
+from .._memo.directory import Directory
 from .._memo.location import absolute
 from .._memo.merge import compact, merge
 from .._sent.bucket_ids import bucket_ids
 from .._sent.column_types import ERROR_TYPE, arrow_type, parts_of, plan_type
 from .._sent.settings import MemoTask, Settings
 from .._spark_thread.memo_rows import MemoRows, add_answers, read_answers
-from .._spark_version import TimeType
+from .._spark_version import VariantType
 from .._urls import without_user
 from .row_plan import BUCKET_COLUMN, PLACE_COLUMN, RowPlan
 from .schema import BY_BYTES
@@ -53,21 +53,8 @@ _PARTITIONS_PER_SLOT: Final = 2
 # The metadata of a file with the Spark types of its columns.
 _SPARK_TYPES: Final = b"udfs.spark"
 
-_COMPARABLE: Final = (
-    T.NumericType,
-    T.StringType,
-    T.CharType,
-    T.VarcharType,
-    T.BinaryType,
-    T.BooleanType,
-    T.DateType,
-    T.TimestampType,
-    T.TimestampNTZType,
-    T.DayTimeIntervalType,
-    TimeType,
-    T.ArrayType,
-    T.StructType,
-)
+# Types with an Arrow type whose equal values may differ in Python
+_NOT_COMPARABLE: Final = (T.MapType, T.NullType, VariantType)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -148,14 +135,13 @@ class Memo:
         removed by a later query or compaction, after ten minutes at least.
 
         Returns:
-            The number of answers, without those of tasks that are running. 0 if there is no memo.
+            The number of answers, without those of tasks that are running.
 
         Raises:
-            MemoError: A file is damaged. The message names it.
+            MemoError: There is no memo at the path, or a file is damaged. The message names it.
             OSError: The directory cannot be written.
         """
-        directory = Directory.existing(self.path)
-        return 0 if directory is None else compact(directory, self._freshness())
+        return compact(Directory.existing(self.path), self._freshness())
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The answers as a DataFrame, one row for each key: the latest that counts, or the latest failure.
@@ -170,7 +156,7 @@ class Memo:
             MemoError: There is no memo at the path. An action also raises it, if a file is damaged.
         """
         use_the_drivers_python(spark)
-        schema = self._existing().schema
+        schema = Directory.existing(self.path).schema
         types = T.StructType.fromJson(json.loads(schema.metadata[_SPARK_TYPES]))
         reading = partial(read_answers, self.path, schema, self._freshness())
         buckets = spark.range(0, BUCKETS, 1, calling_partitions(spark))
@@ -210,7 +196,7 @@ class Memo:
             )
             Memo("/data/weather").add(paid)
         """
-        directory = self._existing()
+        directory = Directory.existing(self.path)
         use_the_drivers_python(df.sparkSession)
         types = T.StructType.fromJson(json.loads(directory.schema.metadata[_SPARK_TYPES]))
         check_answers(df.schema, types)
@@ -224,13 +210,6 @@ class Memo:
         counts = rows.mapInArrow(for_map_in_arrow("add_to_memo", adding), "answers bigint").collect()
         merge(directory)
         return sum(row["answers"] for row in counts)
-
-    def _existing(self) -> Directory:
-        directory = Directory.existing(self.path)
-        if directory is None:
-            place = without_user(self.path)
-            raise MemoError(f"there is no memo at {place}: check the path, or run a query with memo= first")
-        return directory
 
     def _freshness(self) -> Freshness:
         return Freshness.at(time.time(), self.max_age, self.remember_failures_for)
@@ -400,7 +379,7 @@ def _check_key_type(name: str, kind: T.DataType) -> None:
         TypeError: They do not: there is a map, a variant, a collation or the like in the type.
     """
     for part in parts_of(kind):
-        if not isinstance(part, _COMPARABLE):
+        if isinstance(part, _NOT_COMPARABLE):
             raise TypeError(
                 f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
                 "cast it, or use its parts or a string such as to_json(...)"

@@ -81,7 +81,6 @@ def test_the_memo_at_a_path_is_the_one_with_all_fields(grown: Any, tmp_path: Pat
     put(grown(), 1, temp=1.0, wind=2.0)
     put(grown(RAIN), 2, temp=3.0, wind=4.0, rain=5.0)
     found = Directory.existing(str(tmp_path))
-    assert found is not None
     assert found.schema.equals(schema(RAIN), check_metadata=True)
 
 

@@ -247,7 +247,6 @@ def test_a_flattened_result_that_is_no_list_loses_no_other_answer(run: Any, batc
 def known_to(tmp_path: Path) -> list[Any]:
     """The inputs that the memo has answers for."""
     directory = Directory.existing(str(tmp_path))
-    assert directory is not None
     reader = Reader(directory)
     tables = [reader.bucket(number) for number in range(3)]
     return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
