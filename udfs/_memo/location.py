@@ -44,15 +44,10 @@ def _path_of(uri: str) -> str:
     """The path of a `file:` URI (RFC 8089)."""
     _, host, path, *_ = urlsplit(uri)
     host = host.rpartition("@")[2]  # a user could be a secret
-    if host.lower() not in {"", "localhost"}:
+    if host.lower() not in {"", "localhost"} or not path.startswith("/") or "?" in uri or "#" in uri:
         raise ValueError(
-            f"memo must be a path on this machine, got {without_user(uri)!r} with the host {host!r}: "
-            f"write file:///{host}{path} if {host} is a directory, or mount the file system of that host"
-        )
-    if not path.startswith("/") or "?" in uri or "#" in uri:
-        raise ValueError(
-            f"memo must be a path or a URI such as file:///data/my%20memo, got {without_user(uri)!r}: "
-            "begin the path of a file: URI with /, and write ? as %3F and # as %23"
+            f"memo must be a path or a URI such as file:///data/my%20memo, got {without_user(uri)!r}: write three "
+            "slashes before a path on this machine, ? as %3F, and # as %23; mount the file system of another host"
         )
     return os.fsdecode(unquote_to_bytes(path))
 

@@ -125,7 +125,8 @@ def advice_for(kind: DataType, value: Any) -> str:
     if isinstance(kind, TEXTS) and isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value):
         return "return a str without surrogates, such as value.encode(errors='replace').decode()"
     advice = next(advice for kinds, values, advice in ADVICE if isinstance(kind, kinds) and isinstance(value, values))
-    length, scale = getattr(kind, "length", None), getattr(kind, "scale", 0)
+    length: Any = getattr(kind, "length", None)
+    scale: Any = getattr(kind, "scale", 0)
     bits, larger = INTEGERS.get(type(kind), (0, ""))
     return advice.format(
         kind=kind.simpleString(),

@@ -64,7 +64,7 @@ def _lease_gate(process: int, pickled: Pickled) -> LeaseGate:  # noqa: ARG001 - 
 @lru_cache(MAX_GATES)
 def _instance(process: int, function: str, position: int, pickled: Pickled) -> Gate | PerKey:  # noqa: ARG001 - the key
     """The gate of a process, of the function with this digest, and of this position in its list of gates."""
-    gate = loaded(*pickled)
+    gate: Gate | PerKey = loaded(*pickled)
     if isinstance(gate, PerKey):
         return PerKey([_weighing_rows(each) for each in gate.gates], _of_row(gate.key))
     return _weighing_rows(gate)

@@ -2,8 +2,8 @@
 
 python -m tests.udfs.memo.damage FORMAT TIMES FOLDER
 
-Prints how often each outcome occurred: "right", "refused", "fewer" for a log that ends at the damage, and otherwise what
-is wrong.
+Prints how often each outcome occurred: "right", "refused", "fewer" for a log that ends at the damage, and otherwise
+what is wrong.
 """
 
 from __future__ import annotations
