@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self
 from .._values.public import share_descriptions
 from .histogram import Histogram
 
-__all__ = ["Counters", "Counts", "Statistics", "combined"]
+__all__ = ["Counters", "Counts", "Statistics"]
 
 # As an argument that type checkers do not see: for them, `Counters` could not be written to otherwise
 FROZEN: Final[dict[str, bool]] = {"frozen": True}
@@ -167,7 +167,10 @@ class Counts:
             return max(own, other)
         if operation is sub and name in self.CONSTANT:
             return own
-        return combined(operation, own, other) if isinstance(own, Mapping) else operation(own, other)
+        if isinstance(own, Mapping):
+            keys = dict.fromkeys([*own, *other])
+            return {key: operation(own.get(key, 0.0), other.get(key, 0.0)) for key in keys}
+        return operation(own, other)
 
 
 class Counters(Counts):
@@ -209,11 +212,3 @@ class Statistics(Counts):  # type: ignore[misc] # frozen, see `FROZEN`
 def _rounded(value: Any) -> Any:
     """Seconds in whole microseconds: the last digits of a sum depend on the order of its terms."""
     return round(value, 6) if isinstance(value, float) else value
-
-
-def combined(
-    operation: Callable[[float, float], float], first: Mapping[str, float], second: Mapping[str, float]
-) -> dict[str, float]:
-    """The operation applied to the numbers of each name. A missing name counts as 0.0."""
-    names = dict.fromkeys([*first, *second])
-    return {name: operation(first.get(name, 0.0), second.get(name, 0.0)) for name in names}
