@@ -626,6 +626,5 @@ def test_a_sample_can_be_pickled(sample: Sample) -> None:
 def test_unseen_calls_take_the_time_given_even_if_the_others_are_slower() -> None:
     forecast = rehearse(sampled(EVENLY, 1), 1_000, capacity=10, slower=2.0, unseen=(1.0, 5.0))
     assert forecast.rows[0].seconds == pytest.approx(500.0)
-    slower, unseen = forecast.assumptions[-2:]
-    assert slower == "What if: all calls take 2 times as long."
-    assert unseen == "What if: 1 of the calls take 5 s."
+    assert "What if: all calls take 2 times as long." in forecast.assumptions
+    assert "What if: 1 of the calls take 5 s." in forecast.assumptions
