@@ -169,14 +169,6 @@ async def test_a_result_that_is_not_a_future_is_refused_and_the_error_names_in_t
         await from_future(lambda value: result)("a")
 
 
-async def test_an_asyncio_future_is_refused_and_the_error_names_from_asyncio() -> None:
-    class Task(Foreign):
-        _asyncio_future_blocking = False
-
-    with pytest.raises(NotAsyncError, match=r"an asyncio future.*from_asyncio\(function\)"):
-        await from_future(Task)()
-
-
 @pytest.mark.parametrize("function", [None, 3, "fetch"])
 def test_a_function_that_is_not_callable_is_refused(function: Any) -> None:
     with pytest.raises(TypeError, match="from_future takes a callable that returns a Future, got"):

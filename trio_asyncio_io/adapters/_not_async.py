@@ -1,7 +1,7 @@
-"""The adapters for results that arrive later, from any thread.
+"""The adapters of functions that are not async.
 
-`from_callback` takes a callable that reports its result to a `ResultFuture`, `from_future` one that returns a
-`concurrent.futures.Future`.
+`in_thread` takes a blocking callable, `from_callback` one that reports its result to a `ResultFuture`, and
+`from_future` one that returns a `concurrent.futures.Future`.
 """
 
 from __future__ import annotations
@@ -9,21 +9,53 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, overload
 
 import trio
 
 from .._operator.errors import NotAsyncError
-from .._operator.function import Wrapper
+from .._operator.function import Wrapper, is_async
 from .._values.describe import describe
-from ._in_thread import check_synchronous
 
-__all__ = ["ResultFuture", "from_callback", "from_future"]
+__all__ = ["ResultFuture", "from_callback", "from_future", "in_thread"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Values = TypeVarTuple("Values")
 R_co = TypeVar("R_co", covariant=True)
+
+
+class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
+    """A blocking callable as an async function. Each call runs in a thread of its own.
+
+    The threads come from Trio's cache of threads. They do not count towards Trio's default limit of 40: the operator's
+    capacity is the limit.
+
+    Args:
+        function: A blocking callable. It may use locks, sockets and `time.sleep`, but not Trio.
+
+    Cancellation: the call ends immediately, and its slot is free. Python cannot stop a thread, so the function runs to
+    its end, and its result is ignored: give it a timeout of its own.
+
+    Raises:
+        TypeError: The function is not callable, or it is async. A function that is not declared async, but returns a
+            coroutine, raises it from its first call.
+
+    Example:
+        async with ordered_wait(urls, in_thread(requests.get), timeout=5.0) as results:
+            ...
+    """
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        _check_synchronous(function, "in_thread", "a blocking callable")
+        self.function: Callable[P, R] = function
+
+    async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Call the function in a thread and return its result."""
+        limiter = trio.CapacityLimiter(1)
+        call = partial(self.function, **keywords) if keywords else self.function
+        return await trio.to_thread.run_sync(call, *arguments, abandon_on_cancel=True, limiter=limiter)
 
 
 class ResultFuture(Generic[R]):
@@ -145,7 +177,7 @@ class from_callback(Wrapper, Generic[*Values, R]):  # noqa: N801 - used like a f
     def __init__(self: from_callback[*tuple[Any, ...], Any], function: Callable[..., object]) -> None: ...
 
     def __init__(self, function: Callable[..., object]) -> None:
-        check_synchronous(function, "from_callback", "a callable, (*values, result_future) -> anything")
+        _check_synchronous(function, "from_callback", "a callable, (*values, result_future) -> anything")
         self._function = function  # not `function`: others would read its parameters, with `result_future`
 
     @property
@@ -198,7 +230,7 @@ class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     """
 
     def __init__(self, function: Callable[P, _Future[R]]) -> None:
-        check_synchronous(function, "from_future", "a callable that returns a Future")
+        _check_synchronous(function, "from_future", "a callable that returns a Future")
         self.function: Callable[P, _Future[R]] = function
 
     async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
@@ -222,9 +254,19 @@ class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
                 f"from_future needs a Future, but {describe(self.function)} returned {describe(future)}. "
                 "A blocking function can be run in threads: trio_asyncio_io.adapters.in_thread(function)"
             )
-        if hasattr(future, "_asyncio_future_blocking"):  # asyncio uses this attribute to recognise its futures
-            raise NotAsyncError(
-                f"{describe(self.function)} returned {describe(future)}, which is an asyncio future: await it in a "
-                "coroutine function, and pass that to trio_asyncio_io.adapters.from_asyncio(function)"
-            )
         return future
+
+
+def _check_synchronous(function: Any, adapter: str, takes: str) -> None:
+    """Check that the function is a synchronous callable.
+
+    Raises:
+        TypeError: It is not. The message names the adapter to use instead.
+    """
+    if is_async(function):
+        raise TypeError(
+            f"{describe(function)} is async already: {adapter} takes {takes}. Use a function for Trio without an "
+            "adapter, and one for asyncio with trio_asyncio_io.adapters.from_asyncio(function)"
+        )
+    if not callable(function):
+        raise TypeError(f"{adapter} takes {takes}, got {describe(function)}")
