@@ -53,7 +53,7 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
         self._options = options if key is None else {"key": key, **options}
 
     def __reduce__(self) -> Any:
-        return _recreate, (type(self), self.function, self._options)
+        return partial(type(self), self.function, **self._options), ()
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> Coroutine[Any, Any, R]:
         """The same as `invoke`, so that a policy is a callable with the parameters of its function.
@@ -120,10 +120,6 @@ def by_position(policy: Any, arguments: tuple[Any, ...], keywords: Mapping[str, 
             "keyword: use functools.partial inside the policy"
         )
     return bound.args
-
-
-def _recreate(policy: Any, function: Any, options: dict[str, Any]) -> Any:
-    return policy(function, **options)
 
 
 class OpenCount:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextvars import copy_context
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -164,17 +164,13 @@ class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
             self.shared += 1
         else:
             await trio.lowlevel.checkpoint_if_cancelled()  # a call must not begin in a scope that is cancelled already
-            call = self._start_call(key, values)
+            call = SharedCall(partial(self._call, *values))
+            call.start("trio_asyncio_io single flight")
+            self._in_flight[key] = call
+            self.calls += 1
         try:
             return await call.wait()
         finally:
             # Not as soon as the call has ended: until a waiter has its outcome, a new caller must not repeat the call
             if call.has_ended and self._in_flight.get(key) is call:
                 del self._in_flight[key]
-
-    def _start_call(self, key: Hashable, arguments: tuple[Any, ...]) -> SharedCall[R]:
-        call: SharedCall[R] = SharedCall(partial(self._call, *arguments))  # `SharedCall[R](...)` takes longer
-        call.start("trio_asyncio_io single flight")
-        self._in_flight[key] = call
-        self.calls += 1
-        return call
