@@ -25,10 +25,9 @@ from trio_asyncio_io.gates import (
     PerKey,
     RateLimit,
     RefusedError,
-    Usage,
     settle,
-    usage,
 )
+from trio_asyncio_io.integration import usage_of_all as usage
 from trio_asyncio_io.policies import cached, gated, hedged, single_flight
 from trio_asyncio_io.rehearsal import record
 from trio_asyncio_io.testing import Recorder, Scripted, Step
@@ -351,14 +350,14 @@ async def test_settle_corrects_the_weight_in_the_gates_of_the_policy_and_of_the_
 
 
 async def test_usage_finds_the_gates_of_the_policy_and_then_those_of_the_operator() -> None:
-    async def call(value: str) -> tuple[Usage | None, ...]:
+    async def call(value: str) -> tuple[tuple[float, float] | None, ...]:
         settle(2.0, "inner")
         return usage("inner"), usage("outer"), usage(), usage("none")
 
     inner, outer = RateLimit(1e3, weight=lambda value: 7.0, name="inner"), RateLimit(1e3, weight=len, name="outer")
     async with ordered_wait(["abc"], gated(call, inner), timeout=9.0, gate=outer) as results:
         found = [result async for result in results]
-    assert found == [(Usage(7.0, 2.0), Usage(3.0, 3.0), Usage(7.0, 2.0), None)]
+    assert found == [((7.0, 2.0), (3.0, 3.0), (7.0, 2.0), None)]
 
 
 async def test_a_budget_holds_for_the_calls_that_a_cache_makes() -> None:

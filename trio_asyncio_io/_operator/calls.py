@@ -101,11 +101,11 @@ class WeighedCall:
             line.change(line.common)
         _settle_if_running(self.outer, actual, name)
 
-    def usage(self, name: str | None, *, of_all: bool = False) -> tuple[float, float] | None:
+    def usage(self, name: str | None) -> tuple[float, float] | None:
         """See `Admission.usage`. A gate of the call around it counts if this one has none."""
-        found = self.admission.usage(name, of_all=of_all)
+        found = self.admission.usage(name, of_all=True)
         if found is None and self.outer is not None:
-            return self.outer.usage(name, of_all=of_all)  # type: ignore[no-any-return]
+            return self.outer.usage(name)  # type: ignore[no-any-return]
         return found
 
 
@@ -122,8 +122,8 @@ class _SharedCall:
     def settle(self, actual: float, name: str | None) -> None:
         _settle_if_running(self.creator, actual, name)
 
-    def usage(self, name: str | None, *, of_all: bool = False) -> tuple[float, float] | None:
-        return self.creator.usage(name, of_all=of_all)  # type: ignore[no-any-return]
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        return self.creator.usage(name)  # type: ignore[no-any-return]
 
 
 def _settle_if_running(call: Any, actual: float, name: str | None) -> None:
@@ -152,7 +152,7 @@ def usage_of_all(name: str | None = None) -> tuple[float, float] | None:
         The two sums, or None if the call has no such gate.
     """
     call = CURRENT_CALL.get()
-    return None if call is None else call.usage(name, of_all=True)
+    return None if call is None else call.usage(name)
 
 
 # What policies need of the present call

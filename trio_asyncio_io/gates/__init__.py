@@ -9,7 +9,7 @@ deadline starts, so no call times out because it had to wait. Retries pass the g
 #     _rate_limit  _budget  _circuit_breaker  _leader_first
 #                       the gates
 #                       `Auto` is in the core, because the option `capacity` names it
-#     _settle           corrects the weight of the present call, and reports it
+#     _settle           corrects the weight of the present call
 
 from .._core.admission import CallEndedError
 from .._core.automatic import Auto
@@ -19,7 +19,7 @@ from ._budget import Budget, BudgetError
 from ._circuit_breaker import CircuitBreaker, CircuitOpenError
 from ._leader_first import LeaderFirst
 from ._rate_limit import RateLimit
-from ._settle import Usage, settle, usage
+from ._settle import settle
 
 __all__ = [
     "Auto",
@@ -34,9 +34,7 @@ __all__ = [
     "PerKey",
     "RateLimit",
     "RefusedError",
-    "Usage",
     "settle",
-    "usage",
 ]
 
 publish(globals())

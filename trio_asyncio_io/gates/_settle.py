@@ -1,26 +1,11 @@
-"""The weight of the present call: corrected by `settle`, reported by `usage`."""
+"""The weight of the present call, which `settle` corrects."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from .._core.gate import CURRENT_CALL
 from .._values.checks import check_optional_name, check_weight
 
-__all__ = ["Usage", "settle", "usage"]
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """The weight of a call.
-
-    Args:
-        estimated: Its weight when it started.
-        settled: The weight that `settle` has set; the estimate, if it was not called.
-    """
-
-    estimated: float
-    settled: float
+__all__ = ["settle"]
 
 
 def settle(actual: float, name: str | None = None) -> None:
@@ -55,24 +40,3 @@ def settle(actual: float, name: str | None = None) -> None:
     call = CURRENT_CALL.get()
     if call is not None:
         call.settle(number, name)
-
-
-def usage(name: str | None = None) -> Usage | None:
-    """The weight of the present call, for a function that reports its cost.
-
-    Args:
-        name: In the gate of this name. None (the default): in the first gate with a `weight`.
-
-    Returns:
-        Its estimated and its settled weight, or None if the call has no such gate.
-
-    Example:
-        async def ask(prompt):
-            answer = await client.complete(prompt)
-            settle(answer.usage.total_tokens)
-            return answer.text, usage().settled
-    """
-    check_optional_name(name)
-    call = CURRENT_CALL.get()
-    found = None if call is None else call.usage(name)
-    return None if found is None else Usage(*found)
