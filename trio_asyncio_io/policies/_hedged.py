@@ -15,6 +15,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
+from re import fullmatch
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import trio
@@ -38,7 +39,6 @@ MIN_SECONDS: Final = 0.01
 MAX_SAVED: Final = 10.0
 SECONDS_AFTER_THROTTLE: Final = 10.0
 SHARE_OF_DEADLINE: Final = 0.75
-MAX_PERCENT: Final = 99
 ROUNDING: Final = 1e-9  # ten deposits of 0.1 are a little less than 1, and equal latencies differ by as little
 
 
@@ -169,10 +169,10 @@ def _checked_after(after: float | str) -> tuple[float, int]:
     legal = 'seconds above 0, or a percentile from "p1" to "p99"'
     if not isinstance(after, str):
         return check_number("after", after, legal, lambda number: 0 < number < inf), 0
-    percent = after.removeprefix("p")
-    if percent == after or not percent.isascii() or not percent.isdigit() or not 0 < int(percent) <= MAX_PERCENT:
+    percent = fullmatch("p([1-9][0-9]?)", after)
+    if percent is None:
         raise ValueError(f"after must be {legal}, got {describe(after)}")
-    return 0.0, int(percent)
+    return 0.0, int(percent[1])
 
 
 class Alarms:

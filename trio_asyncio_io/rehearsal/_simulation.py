@@ -100,11 +100,6 @@ def gates_of(options: Options) -> tuple[Gate | PerKey, ...]:
     return tuple(gate for gate in options.gates if not isinstance(gate, Budget))
 
 
-def _weight_of_cut(call: RecordedCall) -> float:
-    """The weight of a call that the run cuts: without a cut in the sample, the call has not settled yet."""
-    return call.weight if call.outcome == "cut" else call.estimate
-
-
 class _Simulation:
     """A run of the operator's parts."""
 
@@ -150,7 +145,8 @@ class _Simulation:
             self._emit(now)
         run.seconds = self._ended[-1]
         run.delays.sort()
-        run.retried = self._ledger.counters.retried
+        counters = self._ledger.counters
+        run.retried, run.timed_out, run.failed = counters.retried, counters.timed_out, counters.failed
         first, last = len(self._ended) // 2, 9 * len(self._ended) // 10
         if self._ended[last] > self._ended[first]:
             run.pace = (last - first) / (self._ended[last] - self._ended[first])
@@ -201,7 +197,8 @@ class _Simulation:
         end = now + seconds
         if end >= deadline:
             end, outcome, is_cut = deadline, expired(), True
-        run.weight += _weight_of_cut(call) if is_cut else call.weight
+        # A call that only the run cuts has not settled yet
+        run.weight += call.estimate if is_cut and call.outcome != "cut" else call.weight
         heappush(self._ends, (end, next(self._numbers), entry, outcome, call))
 
     def _end(self, entry: Entry, outcome: Exception | Outcome | None, call: RecordedCall, now: float) -> None:
@@ -234,12 +231,10 @@ class _Simulation:
             self._fail(entry, outcome, now)
 
     def _time_out(self, entry: Entry, now: float) -> None:
-        self._run.timed_out += 1
         self._ledger.time_out(entry, now)
         self._finish(entry, now)
 
     def _fail(self, entry: Entry, error: Exception, now: float) -> None:
-        self._run.failed += 1
         self._ledger.fail(entry, error, now)
         self._finish(entry, now)
 
