@@ -20,9 +20,6 @@ __all__ = ["BlockedLoop"]
 # makes a single sleep between two of them longer.
 SAMPLES = 6
 
-# The limit of warnings per detector, one per function
-MAX_REPORTED = 100
-
 # Frames of these packages are not the user's
 INFRASTRUCTURE = {"outcome", "trio", "trio_asyncio", "trio_asyncio_io"} | sys.stdlib_module_names
 
@@ -157,7 +154,7 @@ class BlockedLoop(trio.abc.Instrument):
     def _report(self, frame: FrameType) -> None:
         code, line = frame.f_code, frame.f_lineno
         function = (code.co_filename, code.co_qualname)
-        if function in self._reported or len(self._reported) == MAX_REPORTED:
+        if function in self._reported:
             return
         self._reported.add(function)
         self._logger.warning(

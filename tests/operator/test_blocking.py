@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import trio
 
-import trio_asyncio_io.blocking
 from tests.support import PATIENCE, wait_until
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.blocking import SAMPLES, BlockedLoop, _CpuTime, _culprit
@@ -233,14 +232,6 @@ def test_the_sampling_thread_does_not_wait_after_the_loop_has_ended() -> None:
     thread.start()
     thread.join(PATIENCE)
     assert not thread.is_alive()
-
-
-def test_the_number_of_warnings_is_limited(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trio_asyncio_io.blocking, "MAX_REPORTED", 1)
-    watch = BlockedLoop()
-    for name in ("first", "second"):
-        watch._report(frame_of(name, f"/jobs/{name}.py"))
-    assert [text.partition(" ")[0] for text in reports.texts] == ["first"]
 
 
 def frame_of(name: str, path: str) -> FrameType:
