@@ -192,11 +192,9 @@ def rehearse(
 # Arguments
 
 
-def _capacities(capacity: Any, sample: Sample) -> list[int]:
-    if isinstance(capacity, int):
+def _capacities(capacity: int | Sequence[int], sample: Sample) -> list[int]:
+    if not isinstance(capacity, Sequence):
         return [capacity]
-    if isinstance(capacity, str) or not isinstance(capacity, Sequence):
-        raise TypeError(f"capacity must be a whole number or a list of them, got {describe(capacity)}")
     most = sample.tested
     return list(capacity) or sorted({max(1, most // 10), max(1, most // 4), max(1, most // 2), most})
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.integration import check_int, describe
+from trio_asyncio_io.integration import check_int
 from trio_asyncio_io.rehearsal import Forecast
 
 from .._dataframe import ordered_wait, unordered_wait
@@ -80,7 +80,7 @@ def rehearse(
         print(forecast)
         ordered_wait(*job, **forecast.best)
     """
-    capacities = _capacities(capacity)
+    capacities = list(capacity) if isinstance(capacity, Iterable) else [capacity]
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:
@@ -106,14 +106,6 @@ def rehearse(
     total = sum(counts) if rows is None else rows
     called = job_rows.called(counts, recorded.share * total / sum(counts), recorded.remembered)
     return job.forecast(taken, called, total, capacities)
-
-
-def _capacities(capacity: object) -> list[Any]:
-    if isinstance(capacity, int):
-        return [capacity]
-    if isinstance(capacity, str) or not isinstance(capacity, Iterable):
-        raise TypeError(f"capacity must be a whole number or a list of them, got {describe(capacity)}")
-    return list(capacity)
 
 
 def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[int], **options: Any) -> None:
