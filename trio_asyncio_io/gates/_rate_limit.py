@@ -14,6 +14,9 @@ __all__ = ["RateLimit"]
 # per second two millionths
 ROUNDING = 2e-9
 
+# Seconds that a call takes from the bucket at most, and the largest weight: their sums stay finite
+FOREVER, LARGEST = 1e12, 1e300
+
 CALLS = 50.0  # over which the share of the estimates that calls really weigh is averaged
 FEW = 10  # calls that have ended, before which the estimates stand
 
@@ -68,6 +71,8 @@ class RateLimit(ConfiguredGate):
         self.rate = _check("rate", rate, "per second, above 0 and finite")
         self.burst = _check("burst", burst, "above 0 and finite")
         self._set(weight, name)
+        self._most = min(self.rate * FOREVER, LARGEST)
+        self._bucket = min(self.burst, self._most)
         self._theoretical_arrival = -inf  # if all calls that run weigh what was estimated
         self._running = 0.0  # weight
         self._ended = 0  # calls
@@ -75,10 +80,12 @@ class RateLimit(ConfiguredGate):
 
     def delay(self, now: float, weight: float) -> float:
         """The seconds until the bucket holds the weight, or is full."""
-        in_bucket = self.burst - weight
+        if weight > self._most:
+            weight = self._most
+        in_bucket = self._bucket - weight
         if self._returned > 0:  # some calls have settled
             share = self._share_returned
-            in_bucket = self._running * share + max(0.0, self.burst - weight * (1 - share))
+            in_bucket = self._running * share + max(0.0, self._bucket - weight * (1 - share))
         elif in_bucket < 0:
             in_bucket = 0.0
         delay = self._theoretical_arrival - in_bucket / self.rate - now
@@ -86,6 +93,8 @@ class RateLimit(ConfiguredGate):
 
     def started(self, now: float, weight: float) -> None:
         """Take the weight from the bucket."""
+        if weight > self._most:
+            weight = self._most
         arrival = now
         if self._returned > 0:
             arrival += self._running * self._share_returned / self.rate  # a bucket that is full holds no more
@@ -96,6 +105,8 @@ class RateLimit(ConfiguredGate):
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Compare the call's weight with its estimate."""
+        if weight > self._most:
+            weight = self._most
         running = self._running - weight
         self._running = running if running > 0 else 0.0
         if outcome.kind != "cancelled":
@@ -109,7 +120,7 @@ class RateLimit(ConfiguredGate):
 
     def correct(self, weight: float, actual: float) -> None:
         """Take the difference from the bucket, or put it back."""
-        difference = actual - weight
+        difference = min(actual, self._most) - min(weight, self._most)
         self._theoretical_arrival += difference / self.rate
         self._running += difference
         self._returned -= difference
