@@ -49,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 @contextmanager
 def opened(path: Path, file_format: FileFormat) -> Iterator[Database]:
     database = Database(path, file_format)
-    database.open()
+    database.open(lambda: None)
     try:
         yield database
     finally:
@@ -76,7 +76,7 @@ def refusal(path: Path, file_format: FileFormat) -> str:
     before = path.read_bytes() if path.is_file() else None
     database = Database(path, file_format)
     with pytest.raises(BadFileError) as caught:
-        database.open()
+        database.open(lambda: None)
     assert not database.is_open
     assert before == (path.read_bytes() if path.is_file() else None)
     return str(caught.value)
@@ -96,7 +96,7 @@ def test_a_missing_or_empty_file_becomes_a_new_one(
 def test_a_file_is_created_in_one_transaction(path: Path, file_format: FileFormat) -> None:
     broken = replace(file_format, schema=(*file_format.schema, "not a statement"))
     with pytest.raises(BadFileError):
-        Database(path, broken).open()
+        Database(path, broken).open(lambda: None)
     with opened(path, file_format) as database:
         assert numbers(database) == []
 
