@@ -162,17 +162,6 @@ def test_a_file_that_stays_locked_is_an_error(
         assert numbers(database) == [2]
 
 
-def test_a_file_that_another_process_has_just_created_is_used(
-    path: Path, file_format: FileFormat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with opened(path, file_format) as database:
-        insert(database, 1)
-    is_new, first_answer = Database._is_new, iter([True])
-    monkeypatch.setattr(Database, "_is_new", lambda *arguments: next(first_answer, None) or is_new(*arguments))
-    with opened(path, file_format) as database:
-        assert numbers(database) == [1]
-
-
 async def test_a_thread_runs_one_call_at_a_time_and_finishes_it() -> None:
     thread, gate, has_begun = FileThread(), threading.Event(), trio.Event()
     calls: list[str] = []
