@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -161,16 +161,12 @@ class _Log:
         if directory.can_append:
             self.has_new = False
             directory.put(self.name, bytes(self._content))
-            self._open()
-
-    def _open(self) -> None:
-        """Open the file to append to it, if that is possible."""
-        try:
-            self._descriptor = os.open(self._directory.at(self.name), os.O_WRONLY)
-        except OSError:
-            self._directory.can_append = False
-        else:
-            self._content.clear()
+            try:
+                self._descriptor = os.open(directory.at(self.name), os.O_WRONLY)
+            except OSError:  # files cannot grow here
+                directory.can_append = False
+            else:
+                self._content.clear()
 
     @property
     def is_over(self) -> bool:
@@ -189,7 +185,14 @@ class _Log:
     def append(self, answers: pa.Table) -> None:
         """Add answers."""
         for batch in answers.combine_chunks().to_batches():
-            self._append(batch.serialize())
+            added = frame(self._salt, batch.serialize())
+            if self._descriptor < 0:
+                self._content += added
+            else:
+                done = 0
+                while done < len(added):
+                    done += os.pwrite(self._descriptor, added[done:], self._end + done)
+            self._end += len(added)
         self.has_new = True
 
     def flush(self) -> None:
@@ -211,13 +214,3 @@ class _Log:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def _append(self, payload: Any) -> None:
-        added = frame(self._salt, payload)
-        if self._descriptor < 0:
-            self._content += added
-        else:
-            done = 0
-            while done < len(added):
-                done += os.pwrite(self._descriptor, added[done:], self._end + done)
-        self._end += len(added)
