@@ -21,7 +21,7 @@ from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, ServerAddre
 from .lease import GRANT_SECONDS, OPEN_SECONDS, POLL_SECONDS, RateLease
 from .redis_source import RedisSource
 from .signed_lines import SignedLines
-from .tokens import Refusal, Request
+from .tokens import Request
 
 __all__ = ["ClusterLimitError", "ClusterShare", "DriverSource", "GrantRefusedError", "LeaseGate", "source_of"]
 
@@ -81,12 +81,13 @@ class GrantRefusedError(Exception):
     """The source cannot grant a request now.
 
     Args:
-        refusal: Its answer.
+        refused: The reason.
+        advice: A sentence about the cure.
     """
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.refused)
-        self.advice = refusal.advice
+    def __init__(self, refused: str, advice: str) -> None:
+        super().__init__(refused)
+        self.advice = advice
 
 
 class DriverSource:
@@ -121,7 +122,7 @@ class DriverSource:
         await self._lines.send(asdict(request))
         answer = await self._lines.receive()
         if "refused" in answer:
-            raise GrantRefusedError(Refusal(**answer))
+            raise GrantRefusedError(**answer)
         return request.answer(**answer)
 
     async def aclose(self) -> None:

@@ -21,10 +21,10 @@ from typing import Any
 import trio
 
 from .budget_file import check_file, grant_from_file
-from .budgets import FORGOTTEN_SECONDS, BudgetGrant, BudgetRequest, BudgetSource
+from .budgets import FORGOTTEN_SECONDS, BudgetRequest, BudgetSource
 from .cluster_limits import ClusterBudget, ClusterRate
 from .signed_lines import SignedLines
-from .tokens import Grant, Refusal, Request, TokenSource
+from .tokens import Request, TokenSource
 
 __all__ = ["LimitServer"]
 
@@ -223,36 +223,37 @@ class LimitServer:
             self._clients += 1
             try:
                 while True:
-                    await lines.send(asdict(await self._grant(request)))
+                    await lines.send(await self._grant(request))
                     with trio.fail_after(IDLE_SECONDS):
                         request = _request(await lines.receive())
             finally:
                 self._clients -= 1
 
-    async def _grant(self, request: Request | BudgetRequest) -> Grant | BudgetGrant | Refusal:
+    async def _grant(self, request: Request | BudgetRequest) -> dict[str, Any]:
+        """The fields of a grant, or those of a `GrantRefusedError`."""
+        now = time.monotonic()
         if isinstance(request, Request):
-            return self._source.grant(time.monotonic(), request)
+            return asdict(self._source.grant(now, request))
         budget = self._budgets.get(request.name)
         if budget is None:
-            return Refusal(
-                f"the driver has forgotten the budget {request.name!r}, which nothing used for "
+            return {
+                "refused": f"the driver has forgotten the budget {request.name!r}, which nothing used for "
                 f"{FORGOTTEN_SECONDS / 3600:g} h",
-                "Build the query again, or give the ClusterBudget a name: named budgets are kept",
-            )
-        budget.used = now = time.monotonic()
+                "advice": "Build the query again, or give the ClusterBudget a name: named budgets are kept",
+            }
+        budget.used = now
         if budget.path is None:
-            return budget.source.grant(now, request)
+            return asdict(budget.source.grant(now, request))
         try:
             # One thread for each file, because a thread may wait long for a locked one
+            arguments = budget.source, budget.path, now, request
             thread = self._threads[budget.path]
-            return await trio.to_thread.run_sync(
-                grant_from_file, budget.source, budget.path, now, request, limiter=thread
-            )
+            return asdict(await trio.to_thread.run_sync(grant_from_file, *arguments, limiter=thread))
         except sqlite3.Error as error:
-            return Refusal(
-                f"the driver cannot use path={budget.path!r} ({error})",
-                "Check that this file and its folder exist and can be written, and the space on their disk",
-            )
+            return {
+                "refused": f"the driver cannot use path={budget.path!r} ({error})",
+                "advice": "Check that this file and its folder exist and can be written, and the space on their disk",
+            }
 
     async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest:
         """The first request, which proves that the client knows the secret.

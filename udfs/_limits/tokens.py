@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import ClassVar
 
-__all__ = ["HORIZON_SECONDS", "LATENESS_SECONDS", "Grant", "Refusal", "Request", "TokenSource", "pace_of"]
+__all__ = ["HORIZON_SECONDS", "LATENESS_SECONDS", "Grant", "Request", "TokenSource", "pace_of"]
 
 # A token's instant lies at most this far ahead, so tokens of a lost source are gone after it
 HORIZON_SECONDS = 0.3
@@ -58,19 +58,6 @@ class Request:
     rate: float
     count: int
     lead: float
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The answer to a request that the source cannot grant now.
-
-    Args:
-        refused: The reason.
-        advice: A sentence about the cure.
-    """
-
-    refused: str
-    advice: str
 
 
 class TokenSource:

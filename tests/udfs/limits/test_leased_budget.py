@@ -15,7 +15,6 @@ from udfs import ClusterBudget, ClusterLimitError
 from udfs._limits.budgets import DEAD_SECONDS, BudgetGrant, BudgetRequest, BudgetSource
 from udfs._limits.cluster_gates import GrantRefusedError, LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
-from udfs._limits.tokens import Refusal
 
 
 class SimulatedSource:
@@ -199,7 +198,7 @@ async def test_a_source_that_refuses_says_what_to_check(autojump_clock: MockCloc
     source, run = SimulatedSource(), Run()
 
     async def refuse() -> None:
-        raise GrantRefusedError(Refusal("the disk is full", "Make room"))
+        raise GrantRefusedError("the disk is full", "Make room")
 
     source.respond = refuse
     with pytest.raises(ClusterLimitError, match=r"attempt failed with the disk is full\. Make room$"):

@@ -202,8 +202,3 @@ async def test_garbage_is_refused(begin: Callable[[SignedLines], Awaitable[None]
     await far.send_all(sent)
     with pytest.raises(UnsignedError, match="is not a source of tokens"):
         await begin(SignedLines(near, SECRET))
-
-
-async def test_a_value_that_is_too_long_is_not_sent(wire: Wire) -> None:
-    with pytest.raises(ValueError, match="at most 4096 bytes"):
-        await wire.client.send("x" * MAX_BYTES)
