@@ -169,7 +169,7 @@ class LimitServer:
         atexit.unregister(self.close)
         if self._thread is not None:
             with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._scope.cancel)
+                self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
             self._thread.join()
 
     def _start(self) -> None:
@@ -203,12 +203,11 @@ class LimitServer:
         self._threads = defaultdict[str, trio.CapacityLimiter](lambda: trio.CapacityLimiter(1))
         self._strangers: dict[trio.CancelScope, None] = {}
         self._clients = 0
-        with trio.CancelScope() as self._scope:
-            async with trio.open_nursery() as self._nursery:
-                started.set_result(None)
-                while not self._is_over():  # noqa: ASYNC110 - Spark sets no event
-                    await trio.sleep(POLL_SECONDS)
-                self._nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as self._nursery:
+            started.set_result(None)
+            while not self._is_over():  # noqa: ASYNC110 - Spark sets no event
+                await trio.sleep(POLL_SECONDS)
+            self._nursery.cancel_scope.cancel()
 
     def _accept(self, listener: socket.socket) -> None:
         opened = trio.SocketListener(trio.socket.from_stdlib_socket(listener))

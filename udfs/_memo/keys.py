@@ -68,7 +68,10 @@ def _encode(value: Any, encoded: bytearray) -> None:
     elif isinstance(value, list | tuple):
         _encode_all(b"[", value, encoded)
     else:
-        tag, content = _scalar(value)
+        encode = _SCALARS.get(type(value))
+        if encode is None:
+            raise TypeError(f"a key cannot have a value of type {type(value).__name__}: make it a string")
+        tag, content = encode(value)
         encoded += tag + b"%d:" % len(content) + content
 
 
@@ -76,14 +79,6 @@ def _encode_all(tag: bytes, values: Any, encoded: bytearray) -> None:
     encoded += tag + b"%d:" % len(values)
     for value in values:
         _encode(value, encoded)
-
-
-def _scalar(value: Any) -> tuple[bytes, bytes]:
-    encode = _SCALARS.get(type(value))
-    if encode is None:
-        raise TypeError(f"a key cannot have a value of type {type(value).__name__}: make it a string")
-    encoded: tuple[bytes, bytes] = encode(value)
-    return encoded
 
 
 def _datetime(value: datetime) -> tuple[bytes, bytes]:
