@@ -121,8 +121,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         """Send a request and return its response.
 
         Raises:
-            httpx.RequestError: The request failed; or the response is a redirect whose Location has a host that httpx
-                cannot decode.
+            httpx.RequestError: The request failed.
             BodyTooLargeError: The transport has read the body, and it is larger than the limit.
         """
         try:
@@ -134,18 +133,4 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         except httpx.RequestError as error:
             error.request = request
             raise
-        if response.has_redirect_location and not _has_readable_host(response.headers["Location"]):
-            await response.aclose()
-            raise httpx.RemoteProtocolError("Invalid URL in location header.", request=request)
         return response
-
-
-def _has_readable_host(location: str) -> bool:
-    """Whether httpx can decode the host of a Location. For some it raises an error of the codec instead of its own."""
-    try:
-        _ = httpx.URL(location).host
-    except httpx.InvalidURL:
-        return True  # httpx reports it
-    except ValueError:
-        return False
-    return True
