@@ -210,9 +210,7 @@ async def test_a_port_beyond_the_last_one_is_not_that_of_another_server() -> Non
 
 
 @pytest.mark.parametrize("follow_redirects", [False, True])
-@pytest.mark.parametrize(
-    "location", ["https://xn--a\xe9/", "http://[x]/", "http://h:port/", "http:///" + "a" * 70_000]
-)
+@pytest.mark.parametrize("location", ["https://xn--a\xe9/", "http://[x]/", "http://h:port/", "http:///" + "a" * 70_000])
 async def test_an_invalid_location_is_a_protocol_error(location: str, follow_redirects: bool) -> None:
     async with (
         serving(lambda peer: peer.respond(b"", f"location: {location}", status="302 Found")) as server,
