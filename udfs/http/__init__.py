@@ -10,7 +10,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 
 # The layout, in the order in which a request passes through it. Imports point down only.
 #
-#     httpx2               the same for httpx2, if it is installed: client, transport, limit of bodies
+#     httpx2               the same for httpx2, if it is installed: client and transport
 #     _client              `client`: a FastClient on a StackTransport; TransportOptions, which both clients have
 #     _fast_client         FastClient: httpx.AsyncClient with a shorter way for the usual request
 #     _proxies             the mounts of proxies
