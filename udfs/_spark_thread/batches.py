@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from itertools import groupby, pairwise
 from typing import Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from .._sent.row import Row
@@ -155,20 +156,12 @@ class InputBatches:
         return [self._held[row.batch].nbytes_of(row.index) for row in rows]
 
     def _taken(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        indices: dict[int, list[int]] = {number: [] for number in {row.batch for row in rows}}
-        for row in rows:
-            indices[row.batch].append(row.index)
-        parts = {number: self._held[number].take(of_batch) for number, of_batch in indices.items()}
-        return next(iter(parts.values())) if len(parts) == 1 else _in_order(parts, rows)
-
-
-def _in_order(parts: dict[int, pa.RecordBatch], rows: Sequence[Row]) -> pa.RecordBatch:
-    """The parts, which are the rows of one batch each, as one batch in the order of the rows."""
-    following: dict[int, Iterator[int]] = {}
-    total = 0
-    for number, part in parts.items():
-        following[number] = count(total)
-        total += part.num_rows
-    joined = pa.Table.from_batches(list(parts.values())).combine_chunks()
-    order = pa.array([next(following[row.batch]) for row in rows], pa.int64())
-    return joined.take(order).combine_chunks().to_batches()[0]
+        if len({row.batch for row in rows}) == 1:
+            return self._held[rows[0].batch].take([row.index for row in rows])
+        by_batch = sorted(range(len(rows)), key=lambda place: rows[place].batch)
+        parts = [
+            self._held[number].take([rows[place].index for place in places])
+            for number, places in groupby(by_batch, lambda place: rows[place].batch)
+        ]
+        joined = pa.Table.from_batches(parts).combine_chunks()
+        return joined.take(np.argsort(by_batch)).combine_chunks().to_batches()[0]  # in the order of the rows again

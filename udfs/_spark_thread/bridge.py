@@ -151,7 +151,7 @@ class TaskOperator:
         self._wait_limit = wait_limit or WaitLimit()
         self._record = record
         task = SparkTask.current()
-        self._clock = TaskClock(None if task is None else task.stage)
+        self._clock = TaskClock(0 if task is None else task.stage)
         self._log: TaskLog | None = None  # from the first row until the operator is closed
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0

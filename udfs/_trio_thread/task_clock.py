@@ -21,14 +21,14 @@ class TaskClock:
     Durations come from a monotonic clock. The wall clock only places the task among those of other machines.
 
     Args:
-        job: Equal for the tasks of one job, such as the number of their stage. None: the task is a job of its own.
+        job: Equal for the tasks of one job in this executor, such as the number of their stage.
 
     Attributes:
         waited: The seconds for which the task has waited for its first rows.
     """
 
-    def __init__(self, job: int | None) -> None:
-        self._job = None if job is None else str(job)
+    def __init__(self, job: int) -> None:
+        self._job = str(job)
         self._began = time.time()
         self._since = time.monotonic()
         self._places = TaskPlaces.of_executor()
@@ -42,8 +42,7 @@ class TaskClock:
     def receive_rows(self) -> None:
         """The first rows have come from Spark, for which the task has waited. Spark's thread calls this."""
         self.waited = self._seconds()
-        if self._job is not None:
-            self._gap = self._places.take(self._job, self._since)
+        self._gap = self._places.take(self._job, self._since)
 
     def accept_rows(self) -> None:
         """The operator can accept the first row."""
@@ -69,8 +68,7 @@ class TaskClock:
 
     def leave(self) -> None:
         """The task has ended, so another one may have its place. Spark's thread calls this."""
-        if self._job is not None:
-            self._places.leave(self._job, time.monotonic())
+        self._places.leave(self._job, time.monotonic())
 
     def times(self) -> TaskTimes:
         """The times so far, of a task that ends now."""

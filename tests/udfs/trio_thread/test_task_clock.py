@@ -21,7 +21,7 @@ from udfs._trio_thread.task_places import TaskPlaces
 
 
 async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(autojump_clock: MockClock) -> None:
-    clock = TaskClock(None)
+    clock = TaskClock(0)
     async with AsyncWaitOperator(trio.sleep, timeout=99.0, capacity=4, source=[1.0, 2.0, 4.0, 8.0]) as operator:
         clock.drain(lambda: 4 - operator.totals().done, 4)
         async for _ in operator.output:  # in input order, which the tail does not depend on
@@ -32,7 +32,7 @@ async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(a
 
 
 async def test_without_a_tail_its_search_ends_with_the_task() -> None:
-    clock = TaskClock(None)
+    clock = TaskClock(0)
     clock.drain(lambda: 9, 4)
     clock.stop()
     assert clock.times().tail == 0.0
@@ -131,7 +131,7 @@ def test_each_thread_has_its_own_wait_for_a_processor(monkeypatch: pytest.Monkey
     waited = {"spark": 2.0, "loop": 2.0}
     monkeypatch.setattr(task_clock, "get_native_id", lambda: next(threads))
     monkeypatch.setattr(task_clock, "cpu_wait", waited.__getitem__)
-    clock = TaskClock(None)
+    clock = TaskClock(0)
     clock.accept_rows()
     waited |= {"spark": 2.5, "loop": 5.0}
     times = clock.times()
