@@ -20,8 +20,9 @@ from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached, single_flight
 from udfs import ResultTypeError
 from udfs._plan.arguments import make_settings
-from udfs._plan.query import _row_task
+from udfs._plan.worker_python import for_map_in_arrow
 from udfs._sent.settings import Enrichment
+from udfs._spark_thread.conversion import RowConversion
 from udfs._tracebacks import traceback_as_note
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1]})
@@ -105,7 +106,8 @@ def run_task(batches: Iterator[Any], settings: Any = None) -> None:
     """Run the function that Spark runs in a task."""
     added = StructType([StructField("temp", DoubleType())])
     settings = settings or make_settings(weather, 5.0, {})
-    list(_row_task(Enrichment(settings, added, "UTC", inputs=(0,)))(batches))
+    conversion = RowConversion(Enrichment(settings, added, "UTC", inputs=(0,)))
+    list(for_map_in_arrow("weather", conversion.run)(batches))
 
 
 def first_frame(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from .._sent.column_types import arrow_type
 from .._sent.zone import tzinfo_of
 from .._spark_version import TimeType, VariantType, VariantVal
-from .misfits import MisfitError, NullFieldError, is_missing
+from .misfits import MisfitError, NullFieldError, has_nanoseconds, is_missing
 
 __all__ = ["converter", "fitted", "only_field"]
 
@@ -309,9 +309,7 @@ def _is(cls: type, value: Any) -> bool:
     """Whether this is a value of the class, without nanoseconds. NaT is none, although it is a datetime."""
     if type(value) is cls:
         return True
-    if not isinstance(value, cls) or is_missing(value):
-        return False
-    return not (getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of pandas
+    return isinstance(value, cls) and not is_missing(value) and not has_nanoseconds(value)
 
 
 def _variant(refuse: Refuse) -> Convert:

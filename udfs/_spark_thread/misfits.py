@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType
 
 from .._spark_version import TimeType, VariantType
 
-__all__ = ["MisfitError", "NullFieldError", "ResultTypeError", "advice_for", "is_missing"]
+__all__ = ["MisfitError", "NullFieldError", "ResultTypeError", "advice_for", "has_nanoseconds", "is_missing"]
 
 TEXTS: Final = (T.StringType, T.VarcharType, T.CharType)
 TIMESTAMPS: Final = (T.TimestampType, T.TimestampNTZType)
@@ -109,6 +109,11 @@ def is_missing(value: Any) -> bool:
     return _is_of_pandas(value, {"NaTType", "NAType"})
 
 
+def has_nanoseconds(value: Any) -> bool:
+    """Whether this is a time or a duration of pandas with a part of a microsecond."""
+    return bool(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))
+
+
 def _is_of_pandas(value: Any, names: set[str]) -> bool:
     """Whether its type is one of these of pandas. By name, because pandas takes long to import."""
     return type(value).__name__ in names and type(value).__module__.startswith("pandas.")
@@ -120,13 +125,13 @@ def advice_for(kind: DataType, value: Any) -> str:
         return f"return one value, not a {type(value).__name__}: the function is called for each row"
     if not isinstance(kind, T.FloatType | T.DoubleType) and isinstance(value, Real) and value != value:  # noqa: PLR0124
         return "return None for a missing value, because NaN is a float"
-    if isinstance(kind, TIMES) and (getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)):
+    if isinstance(kind, TIMES) and has_nanoseconds(value):
         return "round it to microseconds, which Spark stores, such as value.round('us')"
     if isinstance(kind, TEXTS) and isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value):
         return "return a str without surrogates, such as value.encode(errors='replace').decode()"
     advice = next(advice for kinds, values, advice in ADVICE if isinstance(kind, kinds) and isinstance(value, values))
-    length: Any = getattr(kind, "length", None)
-    scale: Any = getattr(kind, "scale", 0)
+    length: int | None = getattr(kind, "length", None)
+    scale: int = getattr(kind, "scale", 0)
     bits, larger = INTEGERS.get(type(kind), (0, ""))
     return advice.format(
         kind=kind.simpleString(),
