@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from trio_asyncio_io import StreamRecord, Totals
 from trio_asyncio_io.integration import TaskTimes, describe
 
 from .._tracebacks import message_of, type_name
 
-__all__ = ["Failure", "Row", "SecretRow", "inputs_of"]
+__all__ = ["Failure", "Row", "inputs_of"]
 
 _CONTAINERS = frozenset({list, dict})
 
@@ -48,6 +48,7 @@ class Row:
         batch: The number of its Arrow batch in this task, from 0.
         index: Its index in that batch.
         nbytes: The size of that batch in bytes, divided by its number of rows.
+        shows_values: Whether errors and logs may show its values.
         event_time: Microseconds since the epoch; None for null, and without an event time column.
         key: The values of the key columns, in keyed mode.
         since: When the row's first micro-batch began, in milliseconds since the epoch; 0 without carry-over.
@@ -62,12 +63,11 @@ class Row:
         totals: With metrics, in the first row of some chunks: the totals and times of the task so far; else None.
     """
 
-    shows_values: ClassVar[bool] = True
-
     inputs: tuple[Any, ...]
     batch: int
     index: int
     nbytes: int = 0
+    shows_values: bool = True
     event_time: int | None = field(default=None, init=False)
     key: tuple[Any, ...] = field(default=(), init=False)
     since: int = field(default=0, init=False)
@@ -82,22 +82,14 @@ class Row:
     totals: tuple[Totals, TaskTimes] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
+        if not self.shows_values:
+            return f"row {self.index} of Arrow batch {self.batch}"
         return f"row ({', '.join(map(describe, self.inputs))})"
 
     def own_inputs(self) -> tuple[Any, ...]:
         """The values of the input columns for one call, which may change the lists and dicts among them."""
         has_containers = not _CONTAINERS.isdisjoint(map(type, self.inputs))
         return tuple(map(_copied, self.inputs)) if has_containers else self.inputs
-
-
-class SecretRow(Row):
-    """A row whose values must not appear in errors and logs."""
-
-    __slots__ = ()
-    shows_values = False
-
-    def __repr__(self) -> str:
-        return f"row {self.index} of Arrow batch {self.batch}"
 
 
 def inputs_of(element: Row | StreamRecord[Row]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from trio_asyncio_io.integration import check_int, check_number
 
 from .._limits.cluster_limits import LeasedLimit, TaskShare
 from .packed_function import PackedFunction
-from .row import Row, SecretRow
+from .row import Row
 
 __all__ = ["Enrichment", "ErrorMode", "Flatten", "MemoTask", "Mode", "Settings"]
 
@@ -99,11 +99,6 @@ class Settings:
     def skips(self, row: Row) -> bool:
         """Whether the row has the result None without a call."""
         return self.skip_nulls and None in row.inputs
-
-    @property
-    def row_type(self) -> type[Row]:
-        """The class of the rows."""
-        return Row if self.show_values else SecretRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):
         columns = batch if isinstance(batch, tuple) else (batch,)
         settings = self.settings
         check_arity(settings.function.name, self._signature, [column.type for column in columns])
-        return rows_of(columns, next(self._numbers), settings.row_type, on_error=settings.on_error)
+        return rows_of(columns, next(self._numbers), show_values=settings.show_values, on_error=settings.on_error)
 
     def write(self, rows: list[Row]) -> Iterator[pa.Array]:
         """The results, in the order of the rows."""
@@ -126,7 +126,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         rows = rows_of(
             inputs,
             number,
-            settings.row_type,
+            show_values=settings.show_values,
             on_error=settings.on_error,
             nbytes=batch.nbytes,
             zone=enrichment.zone,

@@ -22,8 +22,8 @@ _NAN = object()
 def rows_of(
     columns: Sequence[pa.Array],
     batch: int,
-    row_type: type[Row] = Row,
     *,
+    show_values: bool = True,
     on_error: str = "raise",
     nbytes: int | None = None,
     zone: str | None = None,
@@ -33,7 +33,7 @@ def rows_of(
     Args:
         columns: Its input columns.
         batch: Its number.
-        row_type: The class of the rows.
+        show_values: Whether errors and logs may show the values of the rows.
         on_error: "raise" to raise an error for a value that Python cannot represent, such as a date after the year
             9999. Otherwise, its row fails.
         nbytes: The size of the Arrow batch with all of its columns; None: the size of these columns.
@@ -44,9 +44,9 @@ def rows_of(
     """
     size = (sum(column.nbytes for column in columns) if nbytes is None else nbytes) // max(1, len(columns[0]))
     values, failures = values_of(columns, zone)
-    rows = [row_type(inputs, batch, index, size) for index, inputs in enumerate(values)]
+    rows = [Row(inputs, batch, index, size, show_values) for index, inputs in enumerate(values)]
     for index, (problem, detail) in failures.items():
-        error = ValueError(f"{problem}: {detail}" if row_type.shows_values else problem)
+        error = ValueError(f"{problem}: {detail}" if show_values else problem)
         if on_error == "raise":
             error.add_note(repr(rows[index]))
             raise error

@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.arguments import make_settings
 from udfs._sent.column_types import arrow_type
-from udfs._sent.row import Failure, Row, SecretRow
+from udfs._sent.row import Failure, Row
 from udfs._spark_thread.misfits import ResultTypeError
 from udfs._spark_thread.reading import rows_of
 from udfs._spark_thread.writing import ResultWriter
@@ -29,7 +29,7 @@ def writer(kind: T.DataType = T.LongType(), **settings: Any) -> ResultWriter:  #
 
 
 def secret_rows() -> list[Row]:
-    return rows_of([pa.array(["a"])], 0, SecretRow)
+    return rows_of([pa.array(["a"])], 0, show_values=False)
 
 
 def array_of(made: ResultWriter, rows: Any, values: Any) -> Any:
