@@ -79,6 +79,7 @@ COLUMNS = {
         {"cluster_capacity": 1},
         "cluster_capacity must be at least .* 2, .* got 1",
     ),
+    "a flatten of another join": ({"flatten": "left"}, "flatten must be True, False or \"outer\", got 'left'"),
 }
 TYPES = {
     "inputs that are not a list": (
@@ -103,7 +104,6 @@ TYPES = {
         {"function": partial(in_currency, currency="EUR"), "inputs": ["day"]},
         "in_currency takes day by keyword, and columns .* a partial must bind by position what is in front of day",
     ),
-    "a flatten of another join": ({"flatten": "left"}, "flatten must be True, False or \"outer\", got 'left'"),
     "a timeout of None": ({"timeout": None}, "timeout must be seconds as a number"),
     "a retry that is a number": ({"retry": 3}, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
     "an unknown keyword": ({"capasity": 9}, "unexpected keyword argument 'capasity'"),
@@ -167,9 +167,9 @@ def test_an_unpicklable_capture_is_refused_with_an_example_of_open(flights: Data
 EVENT_TIMES = {
     "no timestamp": (("day", "10 seconds"), TypeError, "event_time must be a timestamp column, and 'day' is string"),
     "no such column": (("daytime", "10 seconds"), ValueError, "no such column: 'daytime'"),
-    "no interval": (("ts", "soon"), ValueError, "must be an interval such as \"10 seconds\", got 'soon'"),
+    "no interval": (("ts", "soon"), ValueError, "must be an interval such as .* got 'soon'"),
     "a negative interval": (("ts", "-5 seconds"), ValueError, "must be an interval"),
-    "a unit without a length": (("ts", "1 month"), ValueError, "unknown unit, 'month'"),
+    "a unit without a length": (("ts", "1 month"), ValueError, "with microseconds, .* or weeks, got '1 month'"),
     "a number": (("ts", 10), TypeError, "must be an interval"),
     "no bound": (("ts", None), ValueError, "belong together"),
     "a bound without a column": ((None, "10 seconds"), ValueError, "belong together"),
