@@ -177,7 +177,11 @@ class Segment:
     def take(self, limit: int) -> list[Entry]:
         """Remove and return the next completed entries, at most `limit`."""
         completed = self.completed
-        return [completed.popleft() for _ in range(min(limit, len(completed)))]
+        if len(completed) > limit:
+            return [completed.popleft() for _ in range(limit)]
+        taken = list(completed)
+        completed.clear()
+        return taken
 
     def is_empty(self) -> bool:
         """Whether nothing is held."""
