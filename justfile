@@ -29,7 +29,7 @@ default:
 setup:
     @.ci/setup
 
-# Run the main job: enrich a month of flights over HTTP (--days 365: the year)
+# Run the main job: enrich a month of flights over HTTP (--full: the year; --help: all options)
 [no-exit-message]
 demo *ARGS: _java
     @.ci/setup demo

@@ -28,7 +28,7 @@ KINDS = (LOOP, SPARKS_THREAD, EXECUTOR, COMPILER, JVM, SERVICE, DRIVER)
 
 def year(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """Run the command of README, and read the CPU time of its threads while it runs. Linux only."""
-    flights, options = (FLIGHTS_OF_JANUARY, []) if quick else (FLIGHTS, ["--days", "365"])
+    flights, options = (FLIGHTS_OF_JANUARY, []) if quick else (FLIGHTS, ["--full"])
     seconds, counts = _run([sys.executable, "-m", "udfs.demo", *options])
     on_step()
     section = Section(

@@ -231,7 +231,10 @@ def _parser() -> argparse.ArgumentParser:
         type=_days,
         default=JANUARY,
         metavar="N",
-        help="enrich the flights of the first N days of 2013 (default: 31, all of January; 365: all 336,776 flights)",
+        help="enrich the flights of the first N days of 2013 (default: 31, all of January)",
+    )
+    parser.add_argument(
+        "--full", dest="days", action="store_const", const=YEAR, help="enrich all 336,776 flights of the year"
     )
     return parser
 
