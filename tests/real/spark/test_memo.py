@@ -410,7 +410,7 @@ def test_another_schema_or_function_is_refused_when_the_plan_is_built(visits: Da
         ({"inputs": ["tags"]}, TypeError, "memo needs inputs whose values can be compared, and 'tags' is map<int,int>"),
         ({"memo": 5}, TypeError, 'memo must be a path such as "/data/weather", or a Memo, got 5'),
     ],
-    ids=["event_time", "map", "type"],
+    ids=["event_time", "failures", "map", "type"],
 )
 def test_arguments_that_exclude_each_other_are_refused(
     visits: DataFrame, tmp_path: Path, arguments: dict[str, Any], error: type[Exception], message: str
