@@ -1,14 +1,12 @@
 """Formats: logs and Parquet files, whose bytes are compared with checksums before Arrow reads them.
 
-Log: the magic bytes `udfslog1`, then frames. A frame is a head of 32 bytes and a payload, little-endian:
+Log: the magic bytes `udfslog1`, then frames. A frame is a head of 24 bytes and a payload, little-endian:
 
      0  salt       8 bytes, random, the same in each frame of a file
      8  length     8 bytes, the length of the payload, a multiple of 8
-    16             8 bytes, not used
-    24  checksum   4 bytes, CRC32 of the payload
-    28             4 bytes, not used
+    16  checksum   8 bytes, CRC32 of the payload
 
-The first payload is an Arrow schema, the others are record batches; empty ones mean nothing. A log gets its name when
+The first payload is an Arrow schema, the others are record batches. A log gets its name when
 its schema and its first answers are on the disk. It ends at its first frame that is not intact, as in SQLite: its
 process was killed while it wrote the rest, or the machine crashed. With the salt, an old block of the disk cannot be
 mistaken for a frame.
@@ -35,7 +33,7 @@ import pyarrow.parquet as pq
 __all__ = ["DamagedError", "LogFile", "ParquetFile", "frame", "log_start", "parquet"]
 
 _MAGIC: Final = b"udfslog1"
-_HEAD: Final = struct.Struct("<8sQ8xI4x")
+_HEAD: Final = struct.Struct("<8sQQ")
 
 _GROUPS: Final = "udfs.groups"
 # A row group has at most this many rows and, unless it is a single row, about this many bytes in memory.
@@ -82,7 +80,7 @@ class LogFile:
     def __init__(self, content: bytes) -> None:
         schema_message, *payloads = _payloads(content)
         self.schema = pa.ipc.read_schema(schema_message)
-        batches = [pa.ipc.read_record_batch(payload, self.schema) for payload in payloads if payload.size]
+        batches = [pa.ipc.read_record_batch(payload, self.schema) for payload in payloads]
         self._table = pa.Table.from_batches(batches, self.schema).combine_chunks()
         self.nbytes: int = self._table.nbytes
 
