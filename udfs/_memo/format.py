@@ -192,7 +192,7 @@ def _payloads(content: bytes) -> list[pa.Buffer]:
     found: list[pa.Buffer] = []
     while (start := position + _HEAD.size) <= len(content):
         salt_of_frame, length, checksum = _HEAD.unpack_from(content, position)
-        if salt_of_frame != salt or start + length > len(content):
+        if salt_of_frame != salt or not length or start + length > len(content):
             break
         payload = whole.slice(start, length)
         if zlib.crc32(payload) != checksum:
