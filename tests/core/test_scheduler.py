@@ -87,10 +87,7 @@ def made(
     values: Any, *, capacity: int = 2, timeout: float = inf, gates: FakeGates | None = None
 ) -> tuple[Ledger, Scheduler]:
     ledger = Ledger(InputOrder(), 100, capacity=capacity)
-    failures: list[Exception] = []
-    scheduler = Scheduler(
-        ledger, capacity, timeout, gates=gates, on_failure=lambda error, entry: failures.append(error)
-    )
+    scheduler = Scheduler(ledger, capacity, timeout, gates=gates, on_failure=lambda *_: ledger.stop_starting())
     for value in values:
         ledger.accept(value, 0.0)
     return ledger, scheduler

@@ -90,9 +90,6 @@ class Holder:
         return {**self.earlier, self.gate: self.earlier.get(self.gate, 0.0) + now - self.since}
 
 
-NOBODY = Holder("", 0.0, {})
-
-
 @dataclass(eq=False)
 class GateLine:
     """Gates, and the calls that wait for them, by rank.
@@ -120,17 +117,17 @@ class GateLine:
     key: Hashable = None
     change: Callable[[GateLine], object] = lambda _: None
     count_running: Callable[[], int] = lambda: 0
-    gates: Sequence[SharedGate] = field(default=(), init=False)
-    passed: Sequence[SharedGate] = field(default=(), init=False)
-    running: int = field(default=0, init=False)
-    held_until: float = field(default=-inf, init=False)
-    heap: list[tuple[Rank, WaitingCall]] = field(default_factory=list, init=False)
-    _first: int = field(default=0, init=False)  # position of the first of the line's own gates
-    _holder: Holder = field(default=NOBODY, init=False)
 
     def __post_init__(self) -> None:
+        self.gates: Sequence[SharedGate] = ()
+        self.passed: Sequence[SharedGate] = ()
+        self.running = 0
+        self.held_until = -inf
+        self.heap: list[tuple[Rank, WaitingCall]] = []
         self.is_weighted = any(gate.weight is not None for gate in self.given)
         self.unweighted = (1.0,) * len(self.given)
+        self._first = 0  # position of the first of the line's own gates
+        self._holder = Holder("", 0.0, {})
 
     def open(self, gates: Sequence[SharedGate]) -> None:
         """Use these gates."""

@@ -305,9 +305,10 @@ class Ledger:
         entry.since = self.flow.started_at = now
         return entry
 
-    def reserve(self) -> None:
-        """A call has its slot from now on. A worker starts it with `start_call`."""
+    def reserve(self, slot_wait: float) -> None:
+        """A call has its slot, for which its records have waited so long. Its worker starts it: see `start_call`."""
         counters = self.counters
+        counters.slot_wait_seconds += slot_wait
         counters.running = running = counters.running + 1
         if running > counters.peak_running:
             counters.peak_running = running
@@ -315,6 +316,15 @@ class Ledger:
     def release(self) -> None:
         """Nobody starts the call that has a slot. Its records stay in the snapshot, unfinished."""
         self.counters.running -= 1
+
+    def start_first(self, entry: Entry, now: float) -> None:
+        """`start_call` of a single record that has waited for nothing but its slot. It costs less."""
+        sampling = self._sampling
+        sampling.countdown = countdown = sampling.countdown - 1
+        if not countdown:
+            self._sample(entry, now - entry.since)
+            entry.load = self.counters.running
+        entry.since = self.flow.started_at = now
 
     def start_call(self, call: Entry, now: float) -> None:
         """Start an attempt of records whose call has its slot. Their waits do not count towards its timeout."""

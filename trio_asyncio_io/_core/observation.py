@@ -56,7 +56,7 @@ HOOKS: Final[dict[str, tuple[Details, tuple[str, ...]]]] = {
     "accepted": (_nothing, ("accept",)),
     "held_back": (_nothing, ("wait_for_gate",)),
     "waits_for_slot": (_nothing, ("wait_for_slot",)),
-    "started": (_nothing, ("start", "start_call")),
+    "started": (_nothing, ("start", "start_first", "start_call")),
     "attempt_failed": (_error, ("fail_attempt",)),
     "backing_off": (_backoff, ("back_off",)),
     "retried": (_next_attempt, ("retry",)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf
 
 from .._values.describe import in_words
@@ -12,7 +11,6 @@ from .gate import Outcome
 __all__ = ["Refusals"]
 
 
-@dataclass(eq=False)
 class Refusals:
     """The refusals of a service since its last success. A gate waits for the next success, for a limited time.
 
@@ -23,10 +21,11 @@ class Refusals:
         error: The exception of the last refusal, without its frames. None: the service has refused no call since.
     """
 
-    give_up: float
-    error: Exception | None = field(default=None, init=False)
-    _since: float = field(default=inf, init=False)
-    _asks: float | None = field(default=None, init=False)
+    def __init__(self, give_up: float) -> None:
+        self._give_up = give_up
+        self._since = inf
+        self.error: Exception | None = None
+        self._asks: float | None = None
 
     def add(self, now: float, outcome: Outcome) -> None:
         """The service has refused a call."""
@@ -52,7 +51,7 @@ class Refusals:
         error = self.error
         if not delay or error is None:  # there is nothing to fail with
             return delay
-        give_up_at = self._since + self.give_up
+        give_up_at = self._since + self._give_up
         if now < give_up_at:
             return min(delay, give_up_at - now)
         add_note(error, self._reason())
@@ -62,6 +61,6 @@ class Refusals:
     def _reason(self) -> str:
         wait = "" if self._asks is None else f", and in its last answer it asks to wait {in_words(self._asks)}"
         return (
-            f"the service has accepted no call for {in_words(self.give_up)} (give_up), so the operator stops{wait}. "
+            f"the service has accepted no call for {in_words(self._give_up)} (give_up), so the operator stops{wait}. "
             "Check the service and its quota. Start again when it accepts calls, or set give_up to a longer time"
         )

@@ -133,7 +133,7 @@ class Scheduler:
         grouping: Forms the groups. By default, each record is a call of its own.
         gates: Those that calls pass, or None.
         on_failure: Called with the exception of a broken gate, and None; or with that of a `weight` or `key`, and the
-            record. It must stop the ledger from starting.
+            record. It must stop the ledger from starting. Records stay unfinished.
 
     Attributes:
         is_plain: Whether no record waits for a retry or a gate, no gate must be checked, and there are no groups, so
@@ -157,8 +157,8 @@ class Scheduler:
         self._counters = self.ledger.counters
         self._line = GateLine(()) if self.gates is None else self.gates.line
         self.waiting: dict[int, WaitingCall] = {}
-        # A heap: the ends of backoffs, and the instants for which lines of keys wait; invalid if `held_until` differs
-        self._due: list[tuple[float, int, WaitingCall | GateLine]] = []
+        self._backoffs: list[tuple[float, int, WaitingCall]] = []  # a heap
+        self._keys_due: list[tuple[float, int, GateLine]] = []  # a heap; invalid if `line.held_until` differs
         self._for_slot: list[tuple[Rank, WaitingCall]] = []  # a heap by rank
         self._changed: set[GateLine] = set()  # lines of keys
         self._held: set[GateLine] = set()  # lines of keys, until a call ends
@@ -204,7 +204,7 @@ class Scheduler:
                 self._admit(waiting.entry, waiting, now)
             elif jobs and self._has_place:
                 self._admit(ledger.take(), None, now)
-            elif (first := self._first_in_line()) is None or not self._admit(first.entry, first, now):
+            elif not line.heap or (first := self._first_in_line()) is None or not self._admit(first.entry, first, now):
                 break
             elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
@@ -215,7 +215,7 @@ class Scheduler:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
         entry, waiting, _ = start = self.starts.popleft()
         if waiting is None:
-            self.ledger.start_call(entry, now)
+            self.ledger.start_first(entry, now)
         else:
             waiting.run(self.ledger.start_call, entry, now)
         if not self.starts and not self.waiting:
@@ -229,12 +229,12 @@ class Scheduler:
         """
         if not self.ledger.may_start:
             return
-        while self._due and self._due[0][0] <= now:
-            at, _, each = heappop(self._due)
-            if isinstance(each, WaitingCall):
-                self._wait_for_slot(each)
-            elif each.held_until == at:
-                self._changed.add(each)
+        while self._backoffs and self._backoffs[0][0] <= now:
+            self._wait_for_slot(heappop(self._backoffs)[2])
+        while self._keys_due and self._keys_due[0][0] <= now:
+            at, _, line_of_key = heappop(self._keys_due)
+            if line_of_key.held_until == at:
+                self._changed.add(line_of_key)
         while self._changed and self.ledger.may_start:
             self._check_key(self._changed.pop(), now)
         line = self._line
@@ -250,7 +250,9 @@ class Scheduler:
         """When to call `assign` again, if nothing else happens before."""
         if not self.ledger.may_start:
             return inf
-        at = self._due[0][0] if self._due else inf
+        at = self._backoffs[0][0] if self._backoffs else inf
+        if self._keys_due:
+            at = min(at, self._keys_due[0][0])
         if self._counters.running < self.capacity:
             if self.grouping.size:
                 at = min(at, self.grouping.due_at())
@@ -317,7 +319,7 @@ class Scheduler:
         cause = None if self.gates is None else error  # of a refusal
         waiting = self.waiting[entry.sequence] = WaitingCall(entry, due, context, cause, half)
         self.is_plain = False
-        heappush(self._due, (due, next(self._numbers), waiting))
+        heappush(self._backoffs, (due, entry.sequence, waiting))
         if error is not None and not (self.gates is not None and self.gates.has_keys):
             self._failed.add(entry)
             self._count_failed()
@@ -356,7 +358,7 @@ class Scheduler:
                     self.ledger.end_slot_wait(waiting.entry, waiting.since, now)
                 waiting.run(self.ledger.cancel_retry, waiting.entry, now)
         self.waiting.clear()
-        for records in (self._due, self._for_slot, self._changed, self._held, self._failed):
+        for records in (self._backoffs, self._for_slot, self._keys_due, self._changed, self._held, self._failed):
             records.clear()
         self.ledger.note_free_slots(now)
 
@@ -401,11 +403,13 @@ class Scheduler:
         try:
             line = self._line if self.gates is None else self.gates.line_of(entry.value)
         except Exception as error:  # noqa: BLE001 - the user's key may raise anything
-            self._fail(error, entry)
+            self.on_failure(error, entry)
             return
         self.grouping.add(entry, since, line, half)
 
     def _complete_pool(self) -> Pool | None:
+        if not self.grouping.pools:
+            return None
         may_grow, only_retries = self.ledger.may_grow(), self._flow.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 
@@ -436,10 +440,11 @@ class Scheduler:
         if gates is None or (gates.is_idle and not self._at_gates):
             self._start(entry, waiting, now)
             return True
+        common, is_alike = self._line, waiting is None and not gates.has_keys and not self._line.is_weighted
         try:
-            line, weights = self._gates_of(entry, waiting, gates)
+            line, weights = (common, common.unweighted) if is_alike else self._gates_of(entry, waiting, gates)
         except Exception as error:  # noqa: BLE001 - the user's key or weight may raise anything
-            self._fail(error, entry)
+            self.on_failure(error, entry)
             return False
         admission = refusal = waits_in = None
         try:
@@ -449,7 +454,7 @@ class Scheduler:
         except RefusedError as error:
             refusal = error
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(error, None)
+            self.on_failure(error, None)
             return False
         if waiting is not None and waiting.waits_in is not None:
             if waits_in is waiting.waits_in:
@@ -520,13 +525,13 @@ class Scheduler:
         except RefusedError:  # the record is refused when it is checked, if it still is
             delay = 0.0
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self._fail(error, None)
+            self.on_failure(error, None)
             return
         if not delay:
             self._end_gate_wait(waiting, line, now)
             self._wait_for_slot(waiting)
         elif delay < inf:
-            heappush(self._due, (line.held_until, next(self._numbers), line))
+            heappush(self._keys_due, (line.held_until, next(self._numbers), line))
         else:
             self._held.add(line)
 
@@ -546,11 +551,11 @@ class Scheduler:
             self.gates.admissions[entry.sequence] = admission
         if refusal is not None:
             self.ledger.refuse(refusal)
-        self.ledger.reserve()
         self.starts.append((entry, waiting, refusal))
-        self.ledger.end_slot_wait(entry, entry.since if waiting is None else waiting.since, now)
         if waiting is None:
+            self.ledger.reserve(now - entry.since)
             return
+        self.ledger.reserve(len(entry.records) * (now - waiting.since))
         if self._failed:
             self._failed.difference_update(entry.records)
             self._count_failed()
@@ -561,11 +566,6 @@ class Scheduler:
             self.grouping.release(line)
             self._at_gates -= 1
             self._check_key(line, now)  # now: all workers may be busy afterwards
-
-    def _fail(self, error: Exception, entry: Entry | None) -> None:
-        """A gate is broken, or a `weight` or `key` for this record: the operator stops. Records stay unfinished."""
-        self.on_failure(error, entry)
-        self.ledger.stop_starting()
 
     def _count_failed(self) -> None:
         self._flow.must_retry_first = len(self._failed) >= self._max_failed

@@ -139,8 +139,10 @@ class WorkerPool:
             return
         starts = len(scheduler.starts)
         number = starts + scheduler.may_assign()
-        if not number and ledger.flow.must_retry_first:  # the first new record may have come
-            ledger.note_free_slots(self.current_time())
+        if not number:
+            if ledger.flow.must_retry_first:  # the first new record may have come
+                ledger.note_free_slots(self.current_time())
+            return
         busy = ledger.counters.running - starts
         will_ask = self._workers - busy - len(self.has_attempt)
         for _ in range(number - will_ask):
