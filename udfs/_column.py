@@ -27,8 +27,6 @@ from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf
 from ._tracebacks import traceback_as_note
 
-__all__ = ["AsyncPandasUDF", "async_pandas_udf"]
-
 AnyFunction: TypeAlias = Callable[..., Awaitable[Any]] | AsyncFunction[Any, Any]
 F = TypeVar("F", bound=AnyFunction)
 

@@ -15,8 +15,6 @@ from ._plan.arguments import DataFrameArguments, StreamArguments, UDFArguments
 from ._plan.query import build_query
 from ._sent.settings import Flatten, Settings
 
-__all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
-
 NOT_ORDERED = (
     "ordered_wait has no carry_over: one straggler would delay, and carry over, every row behind it. Use "
     "unordered_wait, or keyed_wait if rows of one key must stay in order"

@@ -38,8 +38,6 @@ from pyspark.sql.types import DataType, StructType
 from ._spark_task import SparkTask
 from ._spark_version import has_arrow_udf
 
-__all__ = ["HangUpError", "WorkerConnection", "can_hide_traceback", "for_column_udf", "hide_traceback"]
-
 DAEMON: Final = "pyspark.daemon"
 
 # By the missing part: what is lost

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from pyspark import TaskContext
 
-__all__ = ["SparkTask"]
-
 # A local property of a task of a streaming query
 BATCH = "streaming.sql.batchId"
 

@@ -11,19 +11,6 @@ import pyspark
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_type
 
-__all__ = [
-    "STATE_PARTITIONS",
-    "TimeType",
-    "VariantType",
-    "VariantVal",
-    "arrow_type_in_utc",
-    "check_carries_over",
-    "check_reports_progress",
-    "column_udf",
-    "has_arrow_udf",
-    "parse_ddl",
-]
-
 
 class _MissingType(T.DataType):
     """In place of a type that this PySpark lacks. It has no instances."""

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from ._pyspark_worker import can_hide_traceback, hide_traceback
 
-__all__ = ["as_text", "is_user_frame", "message_of", "starting_in_user_code", "traceback_as_note", "type_name"]
-
 OWN_PACKAGES: Final = {"trio_asyncio_io", "udfs"}
 # Modules of these packages are not the user's.
 INFRASTRUCTURE: Final = (

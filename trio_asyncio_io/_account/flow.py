@@ -12,8 +12,6 @@ from .samples import FOLD, Sampling, extreme_loads_of, histograms_of, loads_of
 from .statistics import Counters, Statistics
 from .verdict import Totals, Verdict, judge
 
-__all__ = ["Flow"]
-
 
 class Stopwatch:
     """The total time of a state that begins and ends several times.

@@ -14,8 +14,6 @@ from struct import pack, unpack
 from .._values.checks import check_number
 from .._values.describe import duration, plural
 
-__all__ = ["Durations", "Histogram"]
-
 # The upper 16 bits of a 64-bit float are its sign, its exponent and 4 bits of its mantissa. Their number is the bucket,
 # so a power of two is divided into 16 buckets
 _UPPER_BITS = slice(3 if sys.byteorder == "little" else 0, None, 4)

@@ -9,8 +9,6 @@ from typing import Any
 
 from .histogram import Durations, Histogram
 
-__all__ = ["FOLD", "LoadClass", "Samples", "Sampling", "extreme_loads_of", "histograms_of", "loads_of"]
-
 # All records count at first, so that short runs are exact. Then every nineteenth does, because counting takes a
 # twentieth of an element's time
 EXACT_RECORDS = 500

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, Final, Self
 from .._values.public import share_descriptions
 from .histogram import Histogram
 
-__all__ = ["Counters", "Counts", "Statistics"]
-
 # As an argument that type checkers do not see: for them, `Counters` could not be written to otherwise
 FROZEN: Final[dict[str, bool]] = {"frozen": True}
 

@@ -16,8 +16,6 @@ from .._values.public import share_descriptions
 from .samples import LoadClass
 from .statistics import Counts
 
-__all__ = ["Totals", "Verdict", "judge"]
-
 # Enough to judge a run: this many calls, or this many in each slot
 ENOUGH_CALLS, ROUNDS = 10, 2
 MORE_CALLS = f"Judge a run in which at least {ENOUGH_CALLS} calls, and one in each slot, have ended."

@@ -20,18 +20,6 @@ from .._values.notes import add_note
 from .gate import CANCELLED, Gate, Outcome, sum_as_written
 from .queue import Entry
 
-__all__ = [
-    "SAME_INSTANT",
-    "Admission",
-    "CallEndedError",
-    "GateLine",
-    "Rank",
-    "SharedGate",
-    "WaitingCall",
-    "Weights",
-    "rank_of",
-]
-
 # Instants that differ by less are equal. Otherwise rounding could yield a delay that is below the clock's resolution
 SAME_INSTANT = 1e-9
 

@@ -10,8 +10,6 @@ from typing import Any, Generic, TypeVar
 from .._values.notes import attribute_of, chain_of, set_on, text_of
 from .parameters import AnyByDefault, E_co
 
-__all__ = ["DeadLetter", "LostError", "lost_error", "texts_of"]
-
 B = TypeVar("B", bound=BaseException)
 
 

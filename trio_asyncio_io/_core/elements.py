@@ -8,17 +8,6 @@ from typing import Any, Generic, Never, TypeVar, overload
 
 from .._values.describe import describe
 
-__all__ = [
-    "Element",
-    "StreamRecord",
-    "Watermark",
-    "assign_watermarks",
-    "inserted_watermark",
-    "is_inserted",
-    "value_of",
-    "with_value",
-]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R")

@@ -15,26 +15,6 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from .._values.checks import check_callback, check_optional_name, check_seconds
 from .._values.describe import describe
 
-__all__ = [
-    "CANCELLED",
-    "CURRENT_CALL",
-    "DECIMALS",
-    "OK",
-    "Classify",
-    "ConfiguredGate",
-    "Copies",
-    "Gate",
-    "Outcome",
-    "PerKey",
-    "RefusedError",
-    "as_gates",
-    "as_outcome",
-    "exact",
-    "expired",
-    "sum_as_written",
-]
-
-
 OutcomeKind: TypeAlias = Literal["ok", "throttled", "overload", "error", "cancelled"]
 
 

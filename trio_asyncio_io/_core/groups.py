@@ -25,8 +25,6 @@ from typing import NamedTuple
 from .admission import GateLine, Rank, rank_of
 from .queue import Entry
 
-__all__ = ["Group", "Grouping", "Half", "Pool"]
-
 
 @dataclass(eq=False, frozen=True, slots=True)
 class Half:

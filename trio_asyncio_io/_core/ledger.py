@@ -33,8 +33,6 @@ from .elements import Element, Watermark, is_inserted, value_of, with_value
 from .queue import Entry, Order
 from .snapshot import Snapshot, SnapshotElement
 
-__all__ = ["Ledger"]
-
 by_sequence = attrgetter("sequence")
 
 Restored: TypeAlias = Sequence[Any] | DeadLetter | None  # what an element of a snapshot has: outputs, a dead letter

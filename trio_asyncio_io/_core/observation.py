@@ -19,8 +19,6 @@ from .observer import Meter, Observer
 from .options import Options
 from .queue import CompletionOrder, Entry, InputOrder, KeyOrder, Order
 
-__all__ = ["ledger_for"]
-
 _log = logging.getLogger("trio_asyncio_io")
 
 Details: TypeAlias = Callable[..., tuple[Any, ...]]

@@ -13,8 +13,6 @@ from .elements import Watermark
 if TYPE_CHECKING:
     from .options import Options
 
-__all__ = ["Meter", "Observer"]
-
 
 class Observer:
     """Hooks for each step of a record; subclass it and override those that you need.

@@ -14,8 +14,6 @@ from .observer import Observer
 from .retry import RetryStrategy
 from .snapshot import Snapshot, SnapshotError, problem_of
 
-__all__ = ["AllArguments", "Mode", "OnTimeout", "Options", "OptionsArguments", "default_buffer"]
-
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]
 OnTimeout: TypeAlias = Callable[[Any], Awaitable[Any]]
 OnError: TypeAlias = Literal["raise", "skip", "dead_letter"] | Callable[[Any, Exception], Awaitable[Any]]

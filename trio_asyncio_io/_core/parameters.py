@@ -20,8 +20,6 @@ else:
     E_co = TypeVar("E_co", covariant=True)
     O_co = TypeVar("O_co", covariant=True)
 
-__all__ = ["AnyByDefault", "E", "E_co", "O_co"]
-
 
 class AnyByDefault:
     """A generic class whose last type parameters may be left out."""

@@ -23,8 +23,6 @@ from .._account.samples import Samples
 from .._values.describe import describe
 from .elements import Watermark
 
-__all__ = ["CompletionOrder", "Entry", "InputOrder", "KeyOrder", "Order"]
-
 
 class Entry:
     """An element from its arrival until its last output has been received.

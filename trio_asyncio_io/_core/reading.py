@@ -26,8 +26,6 @@ from typing import Any, TypeVar
 from .._values.notes import attribute_of, chain_of, leaves_of
 from .gate import Gate, Outcome, as_outcome
 
-__all__ = ["Reading", "outcome_of", "retry_after", "transient"]
-
 T = TypeVar("T")
 
 _ERROR_STATUSES = range(400, 600)

@@ -8,8 +8,6 @@ from .._values.describe import in_words
 from .._values.notes import add_note, without_frames
 from .gate import Outcome
 
-__all__ = ["Refusals"]
-
 
 class Refusals:
     """The refusals of a service since its last success. A gate waits for the next success, for a limited time.

@@ -23,15 +23,6 @@ from .._values.public import share_descriptions
 from .queue import Entry
 from .reading import Reading, retry_after, transient
 
-__all__ = [
-    "BudgetAccount",
-    "ExponentialBackoff",
-    "FixedDelay",
-    "Retries",
-    "RetryBudget",
-    "RetryStrategy",
-]
-
 RetryOn: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool]
 
 

@@ -57,8 +57,6 @@ from .groups import Group, Grouping, Half, Pool
 from .ledger import Ledger
 from .queue import Entry
 
-__all__ = ["RunningCalls", "Scheduler"]
-
 
 class Gates(Protocol):
     """The gates of the operator."""

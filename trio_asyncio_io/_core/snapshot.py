@@ -12,8 +12,6 @@ from .dead_letter import DeadLetter
 from .elements import Watermark
 from .parameters import AnyByDefault, E_co, O_co
 
-__all__ = ["VERSION", "Snapshot", "SnapshotElement", "SnapshotError", "problem_of"]
-
 VERSION = 1
 
 

@@ -25,8 +25,6 @@ from .._core.elements import StreamRecord, Watermark
 from .._core.snapshot import Snapshot, SnapshotElement
 from .._values.describe import describe
 
-__all__ = ["NotStorableError", "UnreadableError", "decoded", "encoded"]
-
 _SMALL: Final = 2**63  # Python limits the decimal digits that it converts, but not the hexadecimal ones
 
 

@@ -16,8 +16,6 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-__all__ = ["Database", "FileFormat", "FileThread", "checksum"]
-
 R = TypeVar("R")
 
 # Upper limit of the wait for a lock. Another process holds one for milliseconds, unless it has stopped.

@@ -28,8 +28,6 @@ from .function import awaitable_from, checked_awaitable, innermost, name_of
 from .gates import Gates
 from .tasks import awaited, interruptible
 
-__all__ = ["Invoker"]
-
 R = TypeVar("R")
 
 Call: TypeAlias = Callable[[Entry], Awaitable[Any]]

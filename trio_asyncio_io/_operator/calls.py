@@ -20,23 +20,6 @@ from .._core.gate import CURRENT_CALL
 from .._core.ledger import Ledger
 from .._core.queue import Entry
 
-__all__ = [
-    "FromCache",
-    "WeighedCall",
-    "Worker",
-    "follow_creator",
-    "nurseries_of_call",
-    "operator_of_call",
-    "present_call",
-    "register_operator",
-    "register_worker",
-    "remove_operator",
-    "remove_worker",
-    "usage_of_all",
-    "worker_of_call",
-]
-
-
 # Not set in the tasks that make calls: a context variable of the operator's would cost each of its elements time
 _CREATOR: ContextVar[Task | None] = ContextVar("trio_asyncio_io_creator", default=None)
 

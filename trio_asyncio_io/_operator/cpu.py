@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from threading import get_native_id
 
-__all__ = ["cpu_times", "cpu_wait", "is_ready"]
-
 # A folder per thread of this process, by its native identifier
 THREADS = Path("/proc/self/task")
 

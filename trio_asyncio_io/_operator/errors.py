@@ -22,20 +22,6 @@ from .._core.reading import Reading
 from .._values.describe import describe
 from .._values.notes import leaves_of, set_on, text_of
 
-__all__ = [
-    "AttemptTimeoutError",
-    "ElementTimeoutError",
-    "NotAsyncError",
-    "combine",
-    "flatten",
-    "is_cancelled",
-    "is_caused_by",
-    "may_help_to_split",
-    "needs_asyncio",
-    "reraise",
-    "split",
-]
-
 # What asyncio, and Trio, say if an asyncio function runs on Trio
 ON_TRIO = (
     "no running event loop",

@@ -15,8 +15,6 @@ from .._core.queue import Entry
 from .._values.describe import describe
 from .tasks import InterruptibleAsyncIterator, Pace, Wakeup
 
-__all__ = ["Feeder"]
-
 # Elements between two checkpoints, of sources that never suspend
 ELEMENTS_PER_PASS = 1_000  # while no call runs
 FEW_ELEMENTS = 50  # at least, while calls run

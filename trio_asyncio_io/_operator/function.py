@@ -12,21 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, 
 from .._values.describe import describe
 from .errors import NotAsyncError
 
-__all__ = [
-    "AsyncFunction",
-    "Function",
-    "Invokes",
-    "KnowsOutputs",
-    "OpenedFunction",
-    "Wrapper",
-    "as_function",
-    "awaitable_from",
-    "checked_awaitable",
-    "innermost",
-    "is_async",
-    "name_of",
-]
-
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -27,8 +27,6 @@ from .._values.notes import set_on
 from .calls import WeighedCall, present_call
 from .tasks import dict_of_run
 
-__all__ = ["CallInGates", "Gates"]
-
 FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
 MAX_UNUSED = 10_000  # keys without calls whose gates are kept for their state
 

@@ -92,8 +92,6 @@ from .signatures import (
 from .tasks import Wakeup, interruptible, read_clocks, uninterruptible
 from .worker import WorkerPool
 
-__all__ = ["AsyncWaitOperator"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 V = TypeVar("V")

@@ -21,8 +21,6 @@ from .._core.queue import Entry
 from .._core.snapshot import Snapshot
 from .tasks import Pace, Wakeup, read_clocks, uninterruptible
 
-__all__ = ["Consumers", "DeadLetters", "Emitter", "Results"]
-
 R = TypeVar("R")
 
 _log = logging.getLogger("trio_asyncio_io")

@@ -33,8 +33,6 @@ from .calls import nurseries_of_call
 from .errors import combine, reraise
 from .tasks import dict_of_run, uninterruptible
 
-__all__ = ["Scope", "lingering", "parts_of", "shared"]
-
 R = TypeVar("R")
 
 

@@ -40,8 +40,6 @@ from .signatures import (
 )
 from .tasks import LINES_OF_RUN, uninterruptible
 
-__all__ = ["keyed_wait", "ordered_wait", "unordered_wait"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

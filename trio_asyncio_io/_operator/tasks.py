@@ -30,21 +30,6 @@ from trio.lowlevel import ParkingLot, RunVar, Task, disable_ki_protection, enabl
 from .cpu import cpu_wait
 from .function import awaitable_from
 
-__all__ = [
-    "LINES_OF_RUN",
-    "SECONDS_PER_PASS",
-    "BlockContext",
-    "InterruptibleAsyncIterator",
-    "Pace",
-    "Timer",
-    "Wakeup",
-    "awaited",
-    "dict_of_run",
-    "interruptible",
-    "read_clocks",
-    "uninterruptible",
-]
-
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
 R = TypeVar("R")

@@ -42,8 +42,6 @@ from .gates import Gates
 from .results import Emitter
 from .tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
 
-__all__ = ["WorkerPool"]
-
 # Attempts between two checkpoints, of functions that never suspend
 JOBS_PER_PASS = 100
 _NOT_SUSPENDED = object()

@@ -12,19 +12,6 @@ from typing import Any, SupportsIndex
 
 from .describe import describe
 
-__all__ = [
-    "check_callable",
-    "check_callback",
-    "check_exception_types",
-    "check_int",
-    "check_name",
-    "check_number",
-    "check_optional_name",
-    "check_path",
-    "check_seconds",
-    "check_weight",
-]
-
 
 def check_int(
     name: str,

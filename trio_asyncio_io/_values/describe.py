@@ -9,8 +9,6 @@ from math import floor, inf, log10
 from types import MethodType
 from typing import Any
 
-__all__ = ["amount", "describe", "duration", "plural", "printable"]
-
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), dict: ("{", "}")}
 
 

@@ -8,8 +8,6 @@ from copy import copy
 from types import MemberDescriptorType
 from typing import Any, TypeVar, cast
 
-__all__ = ["add_note", "attribute_of", "chain_of", "copied", "leaves_of", "set_on", "text_of", "without_frames"]
-
 
 def attribute_of(owner: object, name: str) -> Any:
     """The attribute's value; None if it is missing or reading it raises."""

@@ -11,8 +11,6 @@ from .._account.histogram import Histogram
 from .._values.describe import amount, duration
 from .svg import escaped
 
-__all__ = ["QUANTILES", "Plot", "latency_chart", "over_time"]
-
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 # Bars of the distribution per power of ten

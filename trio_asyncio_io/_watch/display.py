@@ -11,8 +11,6 @@ from .._account.verdict import Verdict
 from .._values.describe import amount, duration, printable
 from .page import table, times
 
-__all__ = ["frame_of", "html_of"]
-
 FRAME_HEIGHT = 600
 
 COUNTS = tuple(each.name for each in fields(Statistics) if each.type == "int")

@@ -20,8 +20,6 @@ from typing import Any, TypeAlias
 from .._values.describe import plural
 from .steps import IN_SLOT, RecordSteps, Sample, Span, Stay, WatermarkSteps
 
-__all__ = ["Recording", "Trace", "trace_of"]
-
 Event: TypeAlias = dict[str, Any]
 Trace: TypeAlias = dict[str, Any]
 

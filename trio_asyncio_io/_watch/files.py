@@ -13,8 +13,6 @@ from uuid import uuid4
 
 from .run import Run
 
-__all__ = ["create_folder", "path_of_part", "replace", "take_parts"]
-
 _log = logging.getLogger("trio_asyncio_io")
 
 

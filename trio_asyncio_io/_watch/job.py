@@ -8,8 +8,6 @@ from typing import Any
 from .._account.verdict import Verdict
 from .._values.describe import duration, plural
 
-__all__ = ["TaskTimes"]
-
 # Shares of the time
 TOO_MUCH = 0.1
 PROCESSOR_IS_BUSY = 0.25

@@ -21,8 +21,6 @@ from .charts import QUANTILES, latency_chart, over_time
 from .run import Failures, Run
 from .svg import style_sheet
 
-__all__ = ["page", "quantiles", "table", "times"]
-
 STYLE = style_sheet(":root", files(__package__).joinpath("page.css").read_text("utf-8"))
 
 # The page loads nothing and runs no script, whatever is in it

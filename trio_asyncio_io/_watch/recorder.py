@@ -14,8 +14,6 @@ from .._core.observer import Observer
 from .._core.options import Options
 from .._values.describe import describe, printable
 
-__all__ = ["Recorder"]
-
 
 class Recorder(Observer):
     """The common part of `Report` and `TraceRecorder`.

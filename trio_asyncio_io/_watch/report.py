@@ -36,8 +36,6 @@ from .page import page
 from .recorder import Recorder
 from .run import MAX_SLOW, Run, Series, merge
 
-__all__ = ["Report", "report"]
-
 _log = logging.getLogger("trio_asyncio_io")
 
 

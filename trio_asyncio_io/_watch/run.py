@@ -13,8 +13,6 @@ from .._account.statistics import Statistics
 from .._account.verdict import Verdict
 from .job import TaskTimes
 
-__all__ = ["MAX_BINS", "MAX_SLOW", "Failures", "Run", "Series", "merge", "merged"]
-
 # When there are more, each two become one
 MAX_BINS = 120
 

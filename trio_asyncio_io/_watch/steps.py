@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["GroupCall", "Kind", "RecordSteps", "Sample", "Span", "Stay", "WatermarkSteps"]
-
 T = TypeVar("T")
 
 Kind: TypeAlias = Literal["attempt", "handler", "backoff", "wait for its key", "wait for a slot", "wait for a gate"]

@@ -6,8 +6,6 @@ from xml.sax.saxutils import escape
 
 from .._values.describe import printable
 
-__all__ = ["document", "escaped", "style_sheet"]
-
 # Color-blind safe (Okabe and Ito)
 LIGHT = """--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--run:#0072b2;--bad:#c4372a;--backoff:#b5c7d6;--handler:#7a5195;
 --order:#e69f00;--emitted:#009e73;--wall:#b3470a"""

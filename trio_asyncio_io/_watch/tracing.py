@@ -21,8 +21,6 @@ from .files import path_of_part, replace
 from .recorder import Recorder
 from .steps import GroupCall, Kind, RecordSteps, Sample, WatermarkSteps
 
-__all__ = ["TraceRecorder"]
-
 
 class TraceRecorder(Recorder):
     """An observer that records a run of one operator, for Perfetto.

@@ -22,8 +22,6 @@ from trio.lowlevel import enable_ki_protection
 from .._operator.function import Invokes, OpenedFunction, Wrapper, as_function, awaitable_from, is_async
 from .._values.describe import describe
 
-__all__ = ["Mailbox", "from_asyncio"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -18,8 +18,6 @@ from .._operator.errors import NotAsyncError
 from .._operator.function import Wrapper, is_async
 from .._values.describe import describe
 
-__all__ = ["ResultFuture", "from_callback", "from_future", "in_thread"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 Values = TypeVarTuple("Values")

@@ -10,8 +10,6 @@ from .._core.gate import DECIMALS, ConfiguredGate, Outcome, RefusedError, exact
 from .._values.checks import check_number
 from .._values.describe import plural
 
-__all__ = ["Budget", "BudgetError"]
-
 
 class BudgetError(RefusedError):
     """The budget does not allow the call, so it was not made. Its element fails; with `on_error`, the others go on."""

@@ -12,8 +12,6 @@ from .._core.refusals import Refusals
 from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe
 
-__all__ = ["CircuitBreaker", "CircuitOpenError"]
-
 Mode: TypeAlias = Literal["pause", "fail"]
 
 JITTER = 0.2  # of the time that the circuit is open

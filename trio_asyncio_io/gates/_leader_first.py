@@ -7,8 +7,6 @@ from math import inf
 from .._core.gate import ConfiguredGate, Outcome
 from .._values.checks import check_seconds
 
-__all__ = ["LeaderFirst"]
-
 ROUNDING = 1e-6  # seconds by which the start of a call may differ from its end minus its duration
 
 

@@ -8,8 +8,6 @@ from math import inf
 from .._core.gate import ConfiguredGate, Outcome
 from .._values.checks import check_number
 
-__all__ = ["RateLimit"]
-
 # Seconds; more than those by which two instants that an operator takes for one may differ. It costs a rate of 1,000
 # per second two millionths
 ROUNDING = 2e-9

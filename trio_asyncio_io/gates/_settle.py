@@ -5,8 +5,6 @@ from __future__ import annotations
 from .._core.gate import CURRENT_CALL
 from .._values.checks import check_optional_name, check_weight
 
-__all__ = ["settle"]
-
 
 def settle(actual: float, name: str | None = None) -> None:
     """Correct what the present call weighs, when its actual weight is known.

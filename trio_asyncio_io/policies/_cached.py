@@ -15,8 +15,6 @@ from .._operator.calls import FromCache
 from .._values.checks import check_callback, check_int, check_seconds
 from ._policy import Policy, RunChange, Wrapped, by_position
 
-__all__ = ["Lifetime", "cached", "from_cache", "is_none"]
-
 from_cache = FromCache()
 """Whether a cache has answered the present call: `from_cache.get()` after it."""
 

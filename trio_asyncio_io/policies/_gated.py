@@ -17,8 +17,6 @@ from .._operator.calls import operator_of_call
 from .._operator.gates import CallInGates, Gates
 from ._policy import Policy, Wrapped, by_position
 
-__all__ = ["gated"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -28,8 +28,6 @@ from .._values.checks import check_number
 from .._values.describe import describe
 from ._policy import Policy, RunChange, Wrapped, by_position
 
-__all__ = ["hedged"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -28,8 +28,6 @@ from ._cached import Lifetime, from_cache, is_none
 from ._policy import Policy, Wrapped, by_position
 from ._single_flight import SharedCall
 
-__all__ = ["CacheError", "GroupCommit", "Insert", "Store", "persistent", "stable_key"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

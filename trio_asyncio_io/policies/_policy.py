@@ -18,8 +18,6 @@ from .._operator.tasks import awaited
 from .._values.checks import check_callback
 from .._values.describe import describe
 
-__all__ = ["Policy", "RunChange", "Wrapped", "by_position", "distinct_key"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

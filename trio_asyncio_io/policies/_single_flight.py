@@ -15,8 +15,6 @@ from .._operator.calls import follow_creator
 from .._values.notes import copied, set_on
 from ._policy import Policy, Wrapped, by_position
 
-__all__ = ["SharedCall", "single_flight"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

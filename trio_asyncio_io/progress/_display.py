@@ -9,8 +9,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-__all__ = ["Display", "display_on"]
-
 
 class Display:
     """Shows one line, which changes. This one adds a new line for each update, for a file.

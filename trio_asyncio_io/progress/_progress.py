@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ._display import Display
 
-__all__ = ["display_on", "gates_and_hedges", "progress", "summary"]
-
 R = TypeVar("R")
 
 

@@ -27,8 +27,6 @@ from typing import Literal, Self, TypeAlias
 
 from ._sample import RecordedCall
 
-__all__ = ["FINE_STEP", "Cap", "caps_of"]
-
 # All limits are tried on this number of calls, and those that explain these calls on a larger number
 FIRST_CALLS, MOST_CALLS = 400, 1_600
 # Factors between neighbours on the scales of rates and windows: on the first scale, around its best values, and around

@@ -21,8 +21,6 @@ from ._service import Service, fit, resampled
 from ._simulation import Run, gates_of, simulate
 from ._views import ForecastRow, assumptions, drawing_of, text_of
 
-__all__ = ["Forecast", "rehearse"]
-
 # The number of resamples. An interval reaches from the smallest to the largest of them, so it holds one more resample
 # in 18 of 20 cases. It holds the run less often, because the forecast has a random error, too
 RESAMPLES = 19

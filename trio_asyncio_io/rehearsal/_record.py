@@ -20,8 +20,6 @@ from .._values.checks import check_callback, check_int, check_optional_name, che
 from .._values.describe import describe
 from ._sample import CallOutcome, RecordedCall, Sample
 
-__all__ = ["record"]
-
 # Of the elements, the share at the largest load. The others are divided among the smaller ones
 SHARE_AT_LARGEST = 0.75
 CALLS_PER_ELEMENT = 5

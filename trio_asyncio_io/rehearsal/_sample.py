@@ -10,8 +10,6 @@ from typing import Any, Literal, TypeAlias
 from .._core.retry import RetryStrategy
 from .._values.describe import duration, plural
 
-__all__ = ["CallOutcome", "RecordedCall", "Sample"]
-
 CallOutcome: TypeAlias = Literal["answered", "retried result", "refused", "failed", "cut"]
 
 

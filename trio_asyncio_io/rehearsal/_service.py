@@ -27,8 +27,6 @@ from .._values.describe import describe
 from ._cap import FINE_STEP, Cap, caps_of
 from ._sample import RecordedCall, Sample
 
-__all__ = ["Begin", "Service", "fit", "resampled"]
-
 Answer: TypeAlias = tuple[float, RecordedCall]  # a call's seconds, and the call of the sample that it is like
 Begin: TypeAlias = Callable[[float, float], Answer]  # the instants at which a call starts, and is cut -> its answer
 

@@ -30,8 +30,6 @@ from ..gates import Budget
 from ._sample import RecordedCall
 from ._service import Begin
 
-__all__ = ["Run", "gates_of", "simulate"]
-
 
 class Opens(Protocol):
     """A service that calls can be made to."""

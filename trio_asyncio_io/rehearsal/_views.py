@@ -16,8 +16,6 @@ from ..gates import Budget, RateLimit
 from ._sample import Sample
 from ._service import Service
 
-__all__ = ["ForecastRow", "assumptions", "drawing_of", "text_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastRow:

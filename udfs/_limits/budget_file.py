@@ -9,8 +9,6 @@ from copy import copy
 
 from .budgets import BudgetGrant, BudgetRequest, BudgetSource, Holding
 
-__all__ = ["check_file", "grant_from_file"]
-
 LOCKED_SECONDS = 30.0  # for another driver with the same file
 CREATE = "CREATE TABLE IF NOT EXISTS budgets (name TEXT PRIMARY KEY, leased REAL NOT NULL) WITHOUT ROWID"
 

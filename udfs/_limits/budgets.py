@@ -21,18 +21,6 @@ from typing import ClassVar
 
 from .lease import POLL_SECONDS, RETRY_SECONDS, Lease
 
-__all__ = [
-    "DEAD_SECONDS",
-    "FORGOTTEN_SECONDS",
-    "HEARTBEAT_SECONDS",
-    "ROUNDING",
-    "BudgetGrant",
-    "BudgetLease",
-    "BudgetRequest",
-    "BudgetSource",
-    "Holding",
-]
-
 HEARTBEAT_SECONDS = 1.0  # seconds between the requests of a process that holds a lease
 DEAD_SECONDS = 10.0  # seconds without a request after which a process counts as dead
 FORGOTTEN_SECONDS = 3600.0  # seconds without a request after which the source forgets a process, but not its lease

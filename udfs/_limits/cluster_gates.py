@@ -23,8 +23,6 @@ from .redis_source import RedisSource
 from .signed_lines import SignedLines
 from .tokens import Request
 
-__all__ = ["ClusterLimitError", "ClusterShare", "DriverSource", "GrantRefusedError", "LeaseGate", "source_of"]
-
 # For `ClusterShare`: fewer than burst + rate calls start in any second, so 1 % of it is left for calls that take
 # different times to reach the service
 SHARE_RATE = 0.98

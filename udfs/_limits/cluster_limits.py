@@ -13,16 +13,6 @@ from trio_asyncio_io.integration import check_int, check_number
 
 from .._urls import without_user
 
-__all__ = [
-    "SOURCE_AWAY",
-    "ClusterBudget",
-    "ClusterRate",
-    "LeasedLimit",
-    "ServerAddress",
-    "TaskShare",
-    "as_cluster_rates",
-]
-
 SCHEMES = ("redis://", "rediss://", "unix://")  # of redis-py
 MAX_NAME = 200  # characters
 MAX_PORT = 65_535

@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 from .tokens import HORIZON_SECONDS, LATENESS_SECONDS, Grant, Request, pace_of
 
-__all__ = ["GRANT_SECONDS", "OPEN_SECONDS", "POLL_SECONDS", "RETRY_SECONDS", "Lease", "RateLease"]
-
 OPEN_SECONDS = 5.0  # for a connection to open
 GRANT_SECONDS = 1.0  # seconds for a grant to arrive
 FIRST_RETRY_SECONDS = 0.03  # seconds until the next request after the first failure

@@ -26,8 +26,6 @@ from .cluster_limits import ClusterBudget, ClusterRate
 from .signed_lines import SignedLines
 from .tokens import Request, TokenSource
 
-__all__ = ["LimitServer"]
-
 POLL_SECONDS = 0.2
 LOGIN_SECONDS = 5.0
 IDLE_SECONDS = 30.0  # more than that of a worker, so that only connections to dead machines are closed here

@@ -14,8 +14,6 @@ from .budgets import DEAD_SECONDS, FORGOTTEN_SECONDS, ROUNDING, BudgetGrant, Bud
 from .lease import GRANT_SECONDS, OPEN_SECONDS
 from .tokens import HORIZON_SECONDS, Grant, Request, pace_of
 
-__all__ = ["RedisSource"]
-
 # Seconds for which a Redis remembers a rate after its last request
 KEPT_SECONDS = 3600.0
 

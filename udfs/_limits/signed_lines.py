@@ -15,8 +15,6 @@ from typing import Any
 
 import trio
 
-__all__ = ["SignedLines", "UnsignedError"]
-
 MAX_BYTES = 4096  # of a line
 HEX_DIGITS = 64  # of a random number, and of a signature
 READY = "ready"

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from math import floor
 from typing import ClassVar
 
-__all__ = ["HORIZON_SECONDS", "LATENESS_SECONDS", "Grant", "Request", "TokenSource", "pace_of"]
-
 # A token's instant lies at most this far ahead, so tokens of a lost source are gone after it
 HORIZON_SECONDS = 0.3
 

@@ -12,21 +12,6 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute
 
-__all__ = [
-    "ALWAYS",
-    "BUCKETS",
-    "CONTENTS",
-    "Freshness",
-    "as_table",
-    "compute",
-    "contents_of",
-    "digest_of",
-    "has_grown",
-    "latest",
-    "new_fields",
-    "widened",
-]
-
 compute: Any = pyarrow.compute  # type checkers do not see its functions, which are made at import
 
 # Answers are divided into this many buckets by the hash of their inputs. A task reads one bucket at a time.

@@ -19,8 +19,6 @@ from .answers import compute, contents_of, digest_of, has_grown, new_fields, wid
 from .format import DamagedError, LogFile, ParquetFile, parquet
 from .location import file_system
 
-__all__ = ["LOG", "PASS_BYTES", "Directory", "File", "MemoError", "OpenFile"]
-
 _NAME: Final = re.compile(
     r"(_log|answers)-([0-9a-f]{16})-(\d{1,3})\.(\d{1,3})\.([1-9]\d{0,2})-[0-9a-f]{32}(?:-([0-9a-f]{8})\.parquet)?"
 )

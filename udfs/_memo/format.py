@@ -30,8 +30,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["DamagedError", "LogFile", "ParquetFile", "frame", "log_start", "parquet"]
-
 _MAGIC: Final = b"udfslog1"
 _HEAD: Final = struct.Struct("<8sQQ")
 

@@ -9,8 +9,6 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Final
 
-__all__ = ["idempotency_key", "key_of"]
-
 KEY_BYTES: Final = 16
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,8 +15,6 @@ from pyarrow import fs
 
 from .._urls import without_user
 
-__all__ = ["absolute", "file_system"]
-
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _SCHEME_OF_HADOOP: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 

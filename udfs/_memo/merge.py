@@ -13,8 +13,6 @@ import pyarrow as pa
 from .answers import ALWAYS, BUCKETS, Freshness, latest
 from .directory import LOG, PASS_BYTES, Directory, File, MemoError
 
-__all__ = ["compact", "merge", "rewrite"]
-
 # More small files than this are merged, at most `MAX_MERGED` at a time.
 MAX_SMALL_FILES: Final = 100
 MAX_MERGED: Final = 1_000

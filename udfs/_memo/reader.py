@@ -11,8 +11,6 @@ import pyarrow as pa
 from .answers import BUCKETS, compute
 from .directory import PASS_BYTES, Directory, File, MemoError, OpenFile
 
-__all__ = ["Reader"]
-
 # A reader keeps this many files open, and this many bytes of answers in memory for the next read.
 MAX_OPEN: Final = 128
 KEPT_BYTES: Final = 64 * 2**20

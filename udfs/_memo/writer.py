@@ -15,8 +15,6 @@ from .directory import Directory, File, MemoError
 from .format import frame, log_start
 from .merge import rewrite
 
-__all__ = ["Writer"]
-
 # A log ends with the first of these, and the next answers begin another one. Objects are shorter, because each part of
 # such a log writes all of it again.
 LOG_BYTES: Final = 16 * 2**20

@@ -22,16 +22,6 @@ from .limits import limits_for_tasks
 from .memo import Memo
 from .session import share_of
 
-__all__ = [
-    "DataFrameArguments",
-    "StreamArguments",
-    "UDFArguments",
-    "check_dataframe",
-    "column_names",
-    "for_session",
-    "make_settings",
-]
-
 # The arguments of a UDF that are also options of the operator
 OPERATOR_ARGUMENTS = ("capacity", "buffer", "retry", "observer", "gate", "group", "group_wait", "group_split")
 # Those that `for_session` reads

@@ -11,8 +11,6 @@ from typing import Any
 from .._spark_version import check_reports_progress
 from .metrics import SUMS, observed_sums, summary
 
-__all__ = ["JobWatch", "TaskCounts", "watch_on"]
-
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:

@@ -10,8 +10,6 @@ from .._limits.limit_server import LimitServer
 from .._limits.redis_source import RedisSource
 from .session import task_slots
 
-__all__ = ["limits_for_tasks"]
-
 Limit: TypeAlias = TaskShare | LeasedLimit
 
 # The servers of this driver, by the identifier of their application

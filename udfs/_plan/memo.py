@@ -33,18 +33,6 @@ from .schema import BY_BYTES
 from .session import task_slots
 from .worker_python import for_map_in_arrow, use_the_drivers_python
 
-__all__ = [
-    "Memo",
-    "as_memo",
-    "bucket_of",
-    "calling_partitions",
-    "check_memo",
-    "claim",
-    "memo_schema",
-    "memo_task",
-    "query_with_memo",
-]
-
 # `monotonically_increasing_id` has the number of the partition above this many bits.
 _PLACE_BITS: Final = 33
 

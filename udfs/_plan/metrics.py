@@ -22,8 +22,6 @@ from .._limits.cluster_limits import SOURCE_AWAY
 from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
 from .._sent.settings import Settings
 
-__all__ = ["SUMS", "check_metrics", "explain", "observed", "observed_sums", "summary", "verdict_of"]
-
 logger = logging.getLogger("udfs")
 
 WAITING = "the metrics wait for the query to end: run an action on its DataFrame first, such as a write"

@@ -19,8 +19,6 @@ from .schema import microseconds, new_columns
 from .stateful_query import check_carry_over, query_with_carry_over
 from .worker_python import for_map_in_arrow, use_the_drivers_python
 
-__all__ = ["build_query"]
-
 
 def build_query(
     df: DataFrame,

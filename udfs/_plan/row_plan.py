@@ -13,8 +13,6 @@ from .._sent.settings import Enrichment, Flatten, Settings
 from .schema import check_columns, check_time_zone, event_time_column, key_column, lookup_names
 from .session import time_zone
 
-__all__ = ["BUCKET_COLUMN", "HASH_COLUMN", "PLACE_COLUMN", "RowPlan", "plan_rows"]
-
 # Columns of these names are added to `source`: the first by the carry-over, the others by a memo
 HASH_COLUMN = "__hash"
 BUCKET_COLUMN = "__udfs_bucket"

@@ -16,18 +16,6 @@ from .._sent.column_types import parts_of
 from .._sent.zone import tzinfo_of
 from .._spark_version import VariantType, parse_ddl
 
-__all__ = [
-    "BY_BYTES",
-    "check_columns",
-    "check_time_zone",
-    "event_time_column",
-    "key_column",
-    "lookup_names",
-    "microseconds",
-    "new_columns",
-    "parse_type",
-]
-
 # The collation of strings that have no other one
 BY_BYTES: Final = "UTF8_BINARY"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["default_time_zone", "share_of", "task_slots", "time_zone"]
-
 # What to do if the number of task slots is unknown
 OF_A_REMOTE_SERVER = "a Spark Connect session does not report the processors of its server: start it with local[N]"
 ALL_CORES = (

@@ -18,8 +18,6 @@ from .._spark_version import check_carries_over
 from .row_plan import HASH_COLUMN, RowPlan
 from .worker_python import for_map_in_arrow
 
-__all__ = ["check_carry_over", "query_with_carry_over"]
-
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from .._tracebacks import traceback_as_note
 
-__all__ = ["for_map_in_arrow", "use_the_drivers_python", "with_package_check"]
-
 _SPARKS_DEFAULT: Final = "python3"
 
 F = TypeVar("F", bound=Callable[..., Any])

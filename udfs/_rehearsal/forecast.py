@@ -17,8 +17,6 @@ from trio_asyncio_io.rehearsal import rehearse as rehearse_run
 from .._limits.cluster_limits import ClusterRate, as_cluster_rates
 from .._sent.row import Row
 
-__all__ = ["Job"]
-
 CAPACITIES = (0.1, 0.25, 0.5, 1.0)  # parts of the load of the sample, to compare by default
 
 

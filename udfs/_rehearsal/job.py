@@ -18,8 +18,6 @@ from .._plan.session import task_slots
 from .forecast import Job
 from .sample import JobRows
 
-__all__ = ["rehearse"]
-
 OPERATORS = {"ordered": ordered_wait, "unordered": unordered_wait}
 
 

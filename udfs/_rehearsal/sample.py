@@ -34,8 +34,6 @@ from .._spark_thread.conversion import RowConversion
 from .._spark_thread.memo_rows import MemoRows
 from .._trio_thread.calls import as_list
 
-__all__ = ["JobRows", "SampledRows"]
-
 PARTITION = "__udfs_partition"
 LOW_LOAD = 5
 SHARE_AT_LARGEST = 0.75  # of the calls of the sample, as in `record`

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from itertools import count
 
-__all__ = ["bucket_ids"]
-
 _BITS = 0xFFFF_FFFF
 
 

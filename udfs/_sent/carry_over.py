@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from trio_asyncio_io.integration import check_int, check_number
 
-__all__ = ["CarriedTooLongError", "CarryOver"]
-
 
 class CarriedTooLongError(TimeoutError):
     """A row became older than `max_age` in the state store. It is not called again."""

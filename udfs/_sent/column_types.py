@@ -14,18 +14,6 @@ from .metrics import METRICS_COLUMN, METRICS_TYPE, MetricsColumn
 from .row import Row
 from .settings import Settings
 
-__all__ = [
-    "ERROR_TYPE",
-    "arrow_type",
-    "error_array",
-    "extra_columns",
-    "metadata_array",
-    "parts_of",
-    "plan_fields",
-    "plan_type",
-    "struct_type",
-]
-
 
 def struct_type(**fields: DataType | str) -> StructType:
     """A struct with these nullable fields. A type without parameters may be given by name, such as "double"."""

@@ -23,8 +23,6 @@ from .._spark_version import arrow_type_in_utc
 from .._tracebacks import type_name
 from .row import Row
 
-__all__ = ["HIGHEST", "LOWEST", "METRICS_COLUMN", "METRICS_TYPE", "NUMBERS", "TEXTS", "MetricsColumn"]
-
 METRICS_COLUMN = "__udfs_metrics"
 METRICS_TYPE = StructType(
     [

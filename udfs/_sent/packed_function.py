@@ -16,8 +16,6 @@ from pyspark import cloudpickle
 
 from trio_asyncio_io.integration import describe, is_async, name_of
 
-__all__ = ["PackedFunction", "Pickled", "dumped", "loaded", "pack"]
-
 PATTERN = """\
 Open clients, connections, locks and nurseries in the worker. Do not capture them on the driver:
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from .._spark_version import VariantVal
 
-__all__ = ["to_pylist"]
-
 # New in pyarrow 20
 CONVERTS_MAPS = int(pa.__version__.partition(".")[0]) >= 20  # noqa: PLR2004
 

@@ -10,8 +10,6 @@ from trio_asyncio_io.integration import TaskTimes, describe
 
 from .._tracebacks import message_of, type_name
 
-__all__ = ["Failure", "Row", "inputs_of"]
-
 _CONTAINERS = frozenset({list, dict})
 
 

@@ -15,8 +15,6 @@ from .._limits.cluster_limits import LeasedLimit, TaskShare
 from .packed_function import PackedFunction
 from .row import Row
 
-__all__ = ["Enrichment", "ErrorMode", "Flatten", "MemoTask", "Mode", "Settings"]
-
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]
 DEFAULT_ERROR: Final = "error"
 Mode: TypeAlias = Literal["ordered", "unordered", "keyed"]

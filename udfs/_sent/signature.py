@@ -10,8 +10,6 @@ from typing import Any
 
 from trio_asyncio_io.integration import name_of
 
-__all__ = ["check_arity", "parameter_names", "signature_of"]
-
 WRAPPERS = "trio_asyncio_io."
 
 # Annotations may contain names that exist only for type checkers. Python 3.14 evaluates them in `signature`

@@ -11,8 +11,6 @@ from zoneinfo import ZoneInfo
 
 from .._spark_task import SparkTask
 
-__all__ = ["Zone", "portable_zone", "tzinfo_of"]
-
 # Local properties of a task
 TIME_ZONE = "spark.sql.session.timeZone"
 EXECUTION = "spark.sql.execution.id"

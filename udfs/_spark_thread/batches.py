@@ -11,18 +11,6 @@ import pyarrow as pa
 
 from .._sent.row import Row
 
-__all__ = [
-    "SAFE_BYTES",
-    "SLICE_BYTES",
-    "InputBatches",
-    "as_payloads",
-    "even_slices",
-    "from_payload",
-    "ranges",
-    "slices",
-    "to_payload",
-]
-
 # A batch that is smaller than this is not copied to free a part of it.
 _SMALL_BYTES: Final = 16 * 1024
 

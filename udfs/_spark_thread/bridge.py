@@ -65,8 +65,6 @@ from .._trio_thread.runtime import IDLE_SECONDS, Runtime
 from .._trio_thread.task_clock import TaskClock
 from .task_log import TaskLog, with_observer_of_task, write_file_of_task
 
-__all__ = ["TaskOperator", "WaitLimit", "enrich"]
-
 Record = Callable[[list[Row]], None]
 
 # No other Arrow batch is read while the batches of the unfinished rows have at least this many bytes.

@@ -23,8 +23,6 @@ from .misfits import ResultTypeError
 from .reading import put_event_times, put_keys, rows_of
 from .writing import ResultWriter
 
-__all__ = ["ColumnConversion", "Conversion", "RowConversion"]
-
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
 

@@ -23,8 +23,6 @@ from .._sent.zone import tzinfo_of
 from .._spark_version import TimeType, VariantType, VariantVal
 from .misfits import MisfitError, NullFieldError, has_nanoseconds, is_missing
 
-__all__ = ["converter", "fitted", "only_field"]
-
 # Types of most results, whose values have no fields. To find that out by checks for a mapping, a tuple and a dataclass
 # takes longer than the rest of a conversion.
 FIELDLESS = frozenset({type(None), bool, int, float, str, bytes, date, datetime, Decimal, list})

@@ -18,8 +18,6 @@ from .._sent.settings import Enrichment, MemoTask
 from .conversion import RowConversion
 from .writing import ResultWriter
 
-__all__ = ["Answer", "Call", "Recorder", "is_refused"]
-
 
 @dataclass(slots=True)
 class Answer:

@@ -26,8 +26,6 @@ from .conversion import RowConversion
 from .memo_recorder import Answer, Call, Recorder, is_refused
 from .reading import values_of
 
-__all__ = ["MemoRows", "add_answers", "read_answers"]
-
 # How far the clock of a worker may be behind the one that timed an added answer.
 _AHEAD_SECONDS: Final = 3_600.0
 

@@ -33,8 +33,6 @@ from .batches import even_slices, from_payload, slices, to_payload
 from .bridge import WaitLimit, enrich
 from .conversion import RowConversion
 
-__all__ = ["PAYLOAD", "Buckets", "CarryingProcessor", "partitions_of_query", "unpacked"]
-
 PAYLOAD: Final = "payload binary"
 
 # The rows of a payload in the state store. Spark sends and stores each value as a whole.

@@ -14,8 +14,6 @@ from pyspark.sql.types import DataType
 
 from .._spark_version import TimeType, VariantType
 
-__all__ = ["MisfitError", "NullFieldError", "ResultTypeError", "advice_for", "has_nanoseconds", "is_missing"]
-
 TEXTS: Final = (T.StringType, T.VarcharType, T.CharType)
 TIMESTAMPS: Final = (T.TimestampType, T.TimestampNTZType)
 TIMES: Final = (T.DateType, *TIMESTAMPS, T.DayTimeIntervalType, TimeType)

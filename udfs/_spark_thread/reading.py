@@ -14,8 +14,6 @@ from .._sent.python_values import to_pylist
 from .._sent.row import Failure, Row
 from .._sent.zone import portable_zone
 
-__all__ = ["put_event_times", "put_keys", "rows_of", "values_of"]
-
 _NAN = object()
 
 

@@ -22,8 +22,6 @@ from .._sent.row import inputs_of
 from .._sent.settings import Settings
 from .._spark_task import SparkTask
 
-__all__ = ["TaskLog", "with_observer_of_task", "write_file_of_task"]
-
 LEVEL = "UDFS_LOG_LEVEL"
 IN_SPARKS_LOG = "PYSPARK_SPARK_SESSION_UUID"  # Spark sets it in workers whose logging it collects
 

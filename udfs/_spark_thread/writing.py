@@ -17,8 +17,6 @@ from .._tracebacks import message_of, type_name
 from .converters import converter, fitted
 from .misfits import MisfitError, NullFieldError, ResultTypeError, advice_for
 
-__all__ = ["ResultWriter"]
-
 
 class ResultWriter:
     """Writes results as arrays of the declared type. A result that does not fit fails its row, or the task.

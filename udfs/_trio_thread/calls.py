@@ -25,8 +25,6 @@ from .._sent.settings import Settings
 from .gates import gates_of
 from .room import Room
 
-__all__ = ["GroupCalls", "RowCalls", "RowObserver", "as_list"]
-
 # Methods of a pandas.Series, which a pandas UDF gets, that no value of a row has
 OF_SERIES = frozenset({"apply", "astype", "dt", "fillna", "iloc", "isna", "isnull", "map", "notna", "str", "tolist"})
 NO_SERIES = "the function is called for each row with its values, not with a pandas.Series"

@@ -20,8 +20,6 @@ from .._limits.cluster_limits import LeasedLimit, TaskShare
 from .._sent.packed_function import Pickled, dumped, loaded
 from .._sent.settings import Settings
 
-__all__ = ["MAX_LEASES", "gate_of", "gates_of"]
-
 # The gates that a process keeps; the least recently used is dropped first. A query that builds its function for each
 # micro-batch makes new ones each time.
 MAX_GATES = 64

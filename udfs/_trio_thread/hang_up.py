@@ -8,8 +8,6 @@ import sys
 
 import trio
 
-__all__ = ["until_hangup"]
-
 # Between two looks at a connection, where the kernel has no epoll
 POLL_SECONDS = 0.1
 

@@ -23,8 +23,6 @@ from trio_asyncio_io.gates import Auto, PerKey
 
 from .._sent.settings import Settings
 
-__all__ = ["CHUNK_ROWS", "Room", "nbytes_of"]
-
 # Upper limits of a chunk of results
 CHUNK_ROWS: Final = 512
 CHUNK_BYTES: Final = 8 * 1024 * 1024

@@ -26,8 +26,6 @@ from trio_asyncio_io.blocking import BlockedLoop
 from .._sent.packed_function import PackedFunction
 from .._tracebacks import is_user_frame
 
-__all__ = ["IDLE_SECONDS", "BlockedWorker", "Runtime"]
-
 # Spark ends a worker process that has been idle for a minute. Functions are closed before that.
 IDLE_SECONDS = 45.0
 

@@ -12,8 +12,6 @@ from trio_asyncio_io.integration import TaskTimes, cpu_wait
 
 from .task_places import TaskPlaces
 
-__all__ = ["TaskClock"]
-
 
 class TaskClock:
     """The times of one task. Spark's thread creates it when the task begins; the loop's thread calls most methods.

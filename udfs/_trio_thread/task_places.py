@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["TaskPlaces"]
-
 MOST_JOBS = 16  # whose places are kept
 
 Places = dict[str, list[float]]  # by job: since when each free place is free

@@ -21,8 +21,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FLIGHT", "PLANE", "WEATHER", "flights_csv", "planes", "planes_csv", "weather", "weather_csv"]
-
 Row = dict[str, str | int | float | None]
 
 # The columns of a flight, and those that it gets

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-__all__ = ["session"]
-
 
 @contextmanager
 def session() -> Iterator[SparkSession]:

@@ -10,8 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_calls", "print_delays"]
-
 BAR_CELLS = 20
 
 

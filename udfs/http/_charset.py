@@ -9,8 +9,6 @@ from typing import Final
 
 import trio
 
-__all__ = ["charset_of", "decode_text"]
-
 # The charset of a longer Content-Type is ignored
 _MAX_CHARACTERS: Final = 1_000
 

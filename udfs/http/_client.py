@@ -16,8 +16,6 @@ from ._origin import Certificate, Verify, loaded
 from ._proxies import environment_proxies, proxy_mounts
 from ._transport import BoundedTransport, StackTransport
 
-__all__ = ["GivenCookies", "TransportOptions", "check_options", "client", "jar_for"]
-
 T = TypeVar("T")
 
 GivenCookies = dict[str, str] | list[tuple[str, str]] | CookieJar

@@ -10,8 +10,6 @@ from ._origin import Origin
 from ._request import RequestWriter
 from ._response_parser import ResponseParser
 
-__all__ = ["Connection"]
-
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 _REFUSED = 300  # the first status with which a server refuses the rest of a request's body
 

@@ -12,17 +12,6 @@ from typing import Any, Final
 
 import httpx
 
-__all__ = [
-    "ACCEPT_ENCODING",
-    "STEP_BYTES",
-    "BodyTooLargeError",
-    "Decoder",
-    "body_too_large",
-    "declared_bytes",
-    "decoder_for",
-    "received_limit",
-]
-
 ACCEPT_ENCODING: Final = "gzip, deflate"
 
 # The output of one step

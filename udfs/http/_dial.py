@@ -20,8 +20,6 @@ from ._origin import Origin
 from ._socket import Socket
 from ._tls import TlsStream
 
-__all__ = ["Dialler", "HostRefusedError", "Stream", "is_public"]
-
 Stream = Socket | TlsStream
 
 _PATIENCE = 2.0  # seconds for each checked address of a host but the last

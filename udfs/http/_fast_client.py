@@ -24,8 +24,6 @@ from ._response import BoundedResponse
 from ._transport import ANSWERED, BoundedTransport
 from ._url import PlainURL, parsed_root, plain_parts
 
-__all__ = ["FastClient"]
-
 _log: Final = logging.getLogger("httpx")  # httpx documents the name of its logger
 _DEFAULT: Final = httpx.USE_CLIENT_DEFAULT
 _CACHED_HEADERS: Final = 64  # most requests have the same headers as an earlier one

@@ -11,8 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-__all__ = ["Certificate", "Origin", "SslContext", "Verify", "loaded", "origin_of_url"]
-
 _PORTS: Final = {b"http": 80, b"ws": 80, b"https": 443, b"wss": 443}
 _SECURE: Final = (b"https", b"wss")
 _SHOWN: Final = 20  # characters of a scheme, in an error

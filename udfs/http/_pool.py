@@ -17,8 +17,6 @@ from ._dial import Dialler
 from ._origin import Origin, SslContext
 from ._request import RequestWriter
 
-__all__ = ["ConnectionPool", "IdleStacks"]
-
 
 class IdleStacks:
     """Idle connections, on a last-in-first-out stack per origin. It neither waits nor closes anything.

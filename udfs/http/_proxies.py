@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.request import getproxies
 
-__all__ = ["environment_proxies", "proxy_mounts"]
-
 T = TypeVar("T")
 
 

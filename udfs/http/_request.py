@@ -13,8 +13,6 @@ import trio
 
 from ._dial import Stream
 
-__all__ = ["IDEMPOTENT", "RequestHead", "RequestWriter", "render_head"]
-
 # RFC 9110, section 9.2.2
 IDEMPOTENT: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
 

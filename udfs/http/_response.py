@@ -25,8 +25,6 @@ from ._decoding import (
 from ._pool import ConnectionPool
 from ._response_parser import ResponseHead
 
-__all__ = ["BoundedResponse", "ResponseBody"]
-
 
 class ResponseBody(httpx.AsyncByteStream):
     """The body of a response, still in its content coding.

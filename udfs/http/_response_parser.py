@@ -11,8 +11,6 @@ from typing import Final
 import httptools
 import httpx
 
-__all__ = ["MAX_HEAD_BYTES", "ResponseHead", "ResponseParser"]
-
 MAX_HEAD_BYTES: Final = 100 * 1024
 
 _START: Final = b"HTTP/1."

@@ -7,8 +7,6 @@ import socket
 
 import trio
 
-__all__ = ["Socket"]
-
 _CHUNK = 64 * 1024
 _NOTHING = memoryview(b"")
 

@@ -8,8 +8,6 @@ import trio
 
 from ._socket import Socket
 
-__all__ = ["TlsStream"]
-
 _HEADER = 5  # bytes before each TLS record: its type, its version (2) and its length (2)
 _RECORD = 16 * 1024  # bytes: the largest content of a record, and of one read
 _CHUNK = 4 * _RECORD  # bytes that are encrypted and sent at a time

@@ -14,8 +14,6 @@ from ._pool import ConnectionPool
 from ._request import RequestWriter
 from ._response import BoundedResponse, ResponseBody
 
-__all__ = ["ANSWERED", "BoundedTransport", "StackTransport"]
-
 # The extension of a request with the response that has already arrived
 ANSWERED: Final = "udfs.http.answered"
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import httpx
 
-__all__ = ["PlainURL", "parsed_root", "plain_parts"]
-
 _CACHED_ROOTS: Final = 1_024
 
 # Scheme and authority, path, query. httpx's parser does not change the characters that are listed for path and query

@@ -20,8 +20,6 @@ from .._spark_thread.conversion import Conversion
 from ._outcome import AttemptError, HttpResponse
 from ._requests import HttpRequest
 
-__all__ = ["RESPONSE_TYPE", "HttpConversion"]
-
 RESPONSE_TYPE: Final = struct_type(
     status="integer", headers=MapType(StringType(), StringType()), body="string", error=ERROR_TYPE
 )

@@ -21,8 +21,6 @@ from ._headers import HeaderSource
 from ._outcome import AttemptError, HttpResponse, RetryableConnectionError, RetryableError
 from ._requests import Hop, HostRule, HttpRequest, TextPairs
 
-__all__ = ["HttpCall"]
-
 _CACHED_RESPONSES: Final = 4_000
 _MAX_REDIRECTS: Final = 20
 _TOO_MANY_REQUESTS: Final = 429

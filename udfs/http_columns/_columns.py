@@ -19,8 +19,6 @@ from ._arrow import RESPONSE_TYPE, HttpConversion
 from ._headers import CommonHeaders, is_function
 from ._options import HttpArguments, HttpOptions
 
-__all__ = ["http_get", "http_request", "register_http"]
-
 ColumnOrName: TypeAlias = Column | str
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")

@@ -10,8 +10,6 @@ from trio_asyncio_io import AsyncFunction
 
 from ._requests import TextPairs, check_header
 
-__all__ = ["CommonHeaders", "HeaderSource", "checked", "is_function"]
-
 Pairs: TypeAlias = Mapping[str, str]
 CommonHeaders: TypeAlias = Pairs | Callable[[], Pairs | Awaitable[Pairs]] | AsyncFunction[Any, Pairs]
 

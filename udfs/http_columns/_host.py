@@ -11,8 +11,6 @@ from trio_asyncio_io.gates import Auto, Outcome
 
 from ._outcome import AttemptError
 
-__all__ = ["HostCapacity"]
-
 _UNAVAILABLE: Final = 503
 
 

@@ -24,8 +24,6 @@ from ._host import HostCapacity
 from ._outcome import RetryableError
 from ._requests import HostRule, TextPairs
 
-__all__ = ["HttpArguments", "HttpOptions"]
-
 _FIRST_BACKOFF: Final = 0.2
 _LONGEST_BACKOFF: Final = 10.0
 _MAX_BODY_BYTES: Final = 512 * 1024 * 1024

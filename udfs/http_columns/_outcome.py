@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["AttemptError", "HttpResponse", "RetryableConnectionError", "RetryableError"]
-
 _NOT_FOUND: Final = 404
 _OK, _CLIENT_ERROR, _SERVER_ERROR = 200, 400, 500
 _REQUEST_TIMEOUT, _TOO_MANY_REQUESTS = 408, 429

@@ -16,8 +16,6 @@ from ..http._request import IDEMPOTENT
 from ..http._url import plain_parts
 from ._outcome import AttemptError
 
-__all__ = ["Hop", "HostRule", "HttpRequest", "Target", "TextPairs", "check_header"]
-
 TextHeaders = Iterable[tuple[str, str | None]]
 TextPairs = tuple[tuple[str, str], ...]
 Headers = tuple[tuple[bytes, bytes], ...]
