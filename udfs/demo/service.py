@@ -43,7 +43,7 @@ from ._flights import planes, weather
 with needs_extra("the demo's lookup service", "demo"):
     import uvicorn
 
-__all__ = ["LookupApp", "bodies_by_path", "latency", "listener", "main", "running"]
+__all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
 
 PORT: Final = 8000
 READY: Final = "listening on "
