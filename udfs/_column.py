@@ -111,7 +111,7 @@ class AsyncPandasUDF(Generic[F_co]):
     @property
     def evalType(self) -> int:  # noqa: N802 - Spark's name
         """Spark's number for a UDF that maps an iterator to an iterator: an Arrow UDF or, before 4.1, a pandas UDF."""
-        return int(column_udf(for_column_udf(lambda arrays: arrays, StringType()), StringType()).evalType)
+        return int(column_udf(for_column_udf(_identity, StringType()), StringType()).evalType)
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -246,3 +246,8 @@ def _make(
         arguments.get("cluster_budget"),
         function,
     )
+
+
+def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    """Spark takes the kind of a UDF from these types."""
+    return batches

@@ -91,16 +91,6 @@ def test_a_request_beyond_the_limit_is_refused_and_costs_nothing(
     assert budget.spent == pytest.approx(counted["dollars"])
 
 
-def test_the_reset_of_a_limit_is_the_delay_without_retry_after(
-    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service, "retry_after", lambda limit: ("x-nothing", ""))
-    for provider in ("OpenAI", "Anthropic"):
-        httpx.post(f"{names['url']}/reset")
-        *_, error = rated(names, names[provider](), TEXTS[:3], group=1, capacity=1)
-        assert retry_after(error) == pytest.approx(6.0, abs=1.0)  # dates have whole seconds
-
-
 def test_a_call_is_paid_even_if_the_client_hangs_up(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang_up() -> None:
         rater = names["OpenAI"]()
