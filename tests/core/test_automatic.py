@@ -151,15 +151,6 @@ def test_chance_that_was_accepted_costs_nothing_and_ends_when_twice_as_many_are_
     assert not evidence.is_chance
 
 
-def test_chance_that_was_rejected_is_not_accepted_again() -> None:
-    calls = [(rank % 20, rank % 10 == 0) for rank in range(100)]
-    evidence = evidence_of(*calls)
-    assert evidence.is_chance
-    evidence.accept()
-    evidence.reject()
-    assert not evidence_of(*calls, evidence=evidence).is_chance
-
-
 def test_more_than_a_fifth_of_the_calls_does_not_fail_by_chance() -> None:
     assert evidence_of(*((rank % 20, rank % 6 == 0) for rank in range(120))).is_chance
     assert not evidence_of(*((rank % 20, rank % 4 == 0) for rank in range(120))).is_chance
@@ -203,37 +194,36 @@ def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
     assert waits == [16, 32, 64, 128, 256, 512, 512, 512]
 
 
-def test_probes_that_are_admitted_double_up_to_a_quarter_of_the_number() -> None:
+def test_after_a_probe_that_was_admitted_the_next_one_adds_an_eighth() -> None:
     number, known = Number(), []
-    number.set(10, 0)
+    number.set(15, 0)
     for _ in range(6):
         number.admitted(0)
         known.append(number.known)
-    assert known == [11, 13, 16, 20, 25, 31]
-    number.refused(33, 0)
-    assert (number.known, number.goal) == (33, 34)
+    assert known == [16, 18, 20, 22, 24, 27]
+    number.refused(28, 0)
+    assert (number.known, number.goal) == (28, 29)
 
 
 def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> None:
     pace = Pace()
     pace.begin(0.0, 10.0)
     assert pace.rate(0.0) == 10.0
-    assert pace.rate(1.0) == pytest.approx(40.0)
-    pace.cut(1.0, 1.0, 30.0)
+    assert pace.rate(1.0) == pytest.approx(20.0)
+    assert pace.rate(2.0) == pytest.approx(40.0)
+    pace.cut(2.0, 2.0, 30.0)
     assert pace.w == 30.0
-    assert pace.rate(1.0) == pytest.approx(0.7 * 30.0)
-    assert pace.rate(3.9) == pytest.approx(30.0, rel=0.02)
+    assert pace.rate(2.0) == pytest.approx(0.7 * 30.0)
+    assert pace.rate(4.9) == pytest.approx(30.0, rel=0.02)
 
 
-def test_each_refusal_in_a_row_doubles_the_wait_for_the_next_call_up_to_sixteen_gaps() -> None:
-    pace, waits = Pace(), []
+def test_after_a_refusal_the_next_call_waits_for_four_gaps() -> None:
+    pace = Pace()
     pace.begin(0.0, 10.0)
     pace.cut(0.0, 0.0, 40.0)
-    for in_a_row in range(6):
-        gap = 1 / pace.rate(0.0)
-        pace.hold(0.0, in_a_row)
-        waits.append(pace.next_start / gap)
-    assert waits == pytest.approx([2, 4, 8, 16, 16, 16])
+    gap = 1 / pace.rate(0.0)
+    pace.hold(0.0)
+    assert pace.next_start == pytest.approx(4 * gap)
 
 
 def test_the_pace_does_not_grow_while_no_call_may_start() -> None:
@@ -241,7 +231,7 @@ def test_the_pace_does_not_grow_while_no_call_may_start() -> None:
     pace.begin(0.0, 10.0)
     pace.cut(0.0, 0.0, 40.0)
     before = pace.rate(0.0)
-    pace.hold(0.0, 5)
+    pace.hold(0.0)
     assert pace.rate(pace.next_start) == before
 
 
@@ -260,7 +250,7 @@ def test_a_search_begins_again_if_the_rate_is_not_where_it_was() -> None:
     pace.cut(0.0, 0.0, 40.0)
     back = (0.3 * 40.0 / 0.4) ** (1 / 3)
     assert pace.rate(1.6 * back) < 1.1 * 40.0
-    assert pace.rate(1.6 * back + 2.0) == pytest.approx(16 * 40.0)
+    assert pace.rate(1.6 * back + 4.0) == pytest.approx(16 * 40.0)
 
 
 def test_a_task_with_a_small_part_of_a_rate_returns_to_it_in_twenty_seconds() -> None:
@@ -268,13 +258,6 @@ def test_a_task_with_a_small_part_of_a_rate_returns_to_it_in_twenty_seconds() ->
     pace.begin(0.0, 0.1)
     pace.cut(0.0, 0.0, 0.1)
     assert pace.rate(20.0) == pytest.approx(0.1)
-
-
-def test_a_low_rate_that_was_admitted_is_rough() -> None:
-    pace = Pace()
-    pace.begin(0.0, 9.0)
-    pace.cut(0.0, 0.0, 4.0)
-    assert pace.w == 6.0
 
 
 def test_the_first_latency_counts_calls_that_still_run() -> None:

@@ -201,7 +201,7 @@ class Auto(ConfiguredGate):
             return self._refusals.limited(self._paused_until - now, now)
         if self._outage.is_on:
             if not self._calls.is_one_settled(self._outage.since, now):
-                return self._refusals.limited(self._until_probe(now), now)
+                return self._refusals.limited(max(0.0, self._outage.until - now), now)
             self._resume(now)
         if self._freeze.is_on:
             if now < self._freeze.until - ROUNDING:
@@ -209,11 +209,6 @@ class Auto(ConfiguredGate):
             self._thaw(now)
         self._climb(now)
         return self._until_allowed(now)
-
-    def _until_probe(self, now: float) -> float:
-        wait = max(0.0, self._outage.until - now)
-        runs = self._calls.starts and self._calls.starts[-1] > self._cut_at - ROUNDING
-        return inf if runs and wait > ROUNDING else wait
 
     def _climb(self, now: float) -> None:
         if self._ramp is not None and self._calls.started:
@@ -384,9 +379,7 @@ class Auto(ConfiguredGate):
         self._plateau.hold(now, limit)
 
     def _to_number(self, now: float, number: int) -> None:
-        self._evidence.reject()
-        if self._limited_by != "number":
-            self._number.before = self._plateau.limit
+        self._evidence.accepted = 0.0
         self._limited_by = "number"
         self._number.set(min(number, self.limit), self._answers)
         self._cut(now, self._number.known)
@@ -396,7 +389,7 @@ class Auto(ConfiguredGate):
         self._evidence.accept()
         if self._limited_by == "number":
             self._limited_by = "none"
-            self._plateau.grow(now, max(self._plateau.limit, self._number.before))
+            self._plateau.grow(now)
 
     def _time_out(self, now: float) -> None:
         """Calls time out: the caller's limit is shorter than the wait in the service."""
@@ -422,7 +415,7 @@ class Auto(ConfiguredGate):
             self._cut_at = now
             self._pace.cut(now, resumes, self._calls.rate(now) * (BURST if resumes > now else 1.0))
         if resumes == now:  # the service has not named the time of the next call
-            self._pace.hold(now, self._outage.in_a_row)
+            self._pace.hold(now)
 
     # Outages
 

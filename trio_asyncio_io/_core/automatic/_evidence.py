@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["FEW", "PRICE", "ROUNDING", "STRIKES", "Calls", "Evidence", "Freeze", "Outage"]
+__all__ = ["PRICE", "ROUNDING", "STRIKES", "Calls", "Evidence", "Freeze", "Outage"]
 
 UNKNOWN = 1.0  # seconds: a refusal takes at most this long, as long as none has come
 SPAN = 1.0  # seconds over which a rate is measured: a shorter time measures the burst of a bucket
@@ -148,7 +148,6 @@ class Evidence:
         self._calls: deque[Call] = deque(maxlen=MEMORY)
         self._since = inf  # the start of the first call whose refusal is not paid
         self._latest = -inf
-        self._was_chance = False
 
     def add(self, call: Call) -> None:
         """A call is settled. Calls come in the order of their starts."""
@@ -185,7 +184,7 @@ class Evidence:
     @property
     def is_chance(self) -> bool:
         """Whether calls are refused at any rank, and not only while many run (the statistic of Mann and Whitney)."""
-        if self._was_chance or self.share > MOST_FAILING:
+        if self.share > MOST_FAILING:
             return False
         admitted = sorted(call.rank for call in self._calls if not call.was_refused)
         refused = [call.rank for call in self._calls if call.was_refused]
@@ -195,10 +194,6 @@ class Evidence:
     def accept(self) -> None:
         """Calls fail by chance."""
         self.accepted = self.share
-
-    def reject(self) -> None:
-        """Calls are refused at a limit, after all. If it seemed to be chance before, it will not again."""
-        self.accepted, self._was_chance = 0.0, self._was_chance or self.accepted > 0
 
     def clear(self) -> None:
         """The refusals have led to a cut, or to another hypothesis."""

@@ -7,22 +7,21 @@ from math import cbrt, ceil, inf, log2
 from random import random
 
 from ..._values.describe import amount
-from ._evidence import FEW
 
 __all__ = ["EVENT", "FIRST_CALLS", "Number", "Pace", "Plateau", "Ramp"]
 
 DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a fifth
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
-QUARTER = 4  # a probe adds a quarter of the number at most
+EIGHTH = 8  # of the number is added by a probe after one that was admitted
 FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
 CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
 LEAST_CALLS = 40.0  # from a cut back to w: 1 in 40 refused is 2.5 %
 LONGEST = 20.0  # seconds from a cut back to w, and of a wait after a refusal, however slow the pace is
-GAP, LONGEST_GAP = 2, 16  # the usual ones: after a refusal, and at most: a bucket has a token then, a window not yet
+GAPS = 4.0  # of the pace after a refusal: a bucket has tokens then
 BEYOND = 1.6  # times that time: the rate is not where it was, since others have ended, and the search begins again
-EVENT = 0.5  # seconds: refusals within them cut the rate once
+EVENT = 1.0  # seconds: refusals within them cut the rate once
 CALLS_PER_DOUBLING = 3.0  # and the time of an event at least: a search doubles the pace
 SLOWEST = 0.05  # calls a second
 LATE = 0.05  # seconds by which a start may be late without delaying the next ones
@@ -61,17 +60,15 @@ class Number:
         times: How often one more was refused.
         goal: The calls at once with a probe.
         probe_at: The answers after which a probe is due.
-        before: The limit before it was refused.
         free_at: The next call may be given back then.
         free_until: No probe starts until then.
     """
 
     def __init__(self) -> None:
         self.known, self.times, self.goal, self.probe_at = 1, 0, 2, 0
-        self.before = 1.0
         self.free_until = self.free_at = -inf
         self._is_given_back = False
-        self._step, self._wait = 1, FIRST_TEST
+        self._wait = FIRST_TEST
 
     @property
     def found(self) -> int:
@@ -83,30 +80,30 @@ class Number:
         if not self.known / 1.5 < known < 1.5 * self.known:
             self._wait = FIRST_TEST
         self.times = 1
-        self._next(known, 1, answers)
+        self._next(known, known + 1, answers)
 
     def refused(self, rank: int, answers: int) -> None:
         """A probe was refused, as predicted: the next one comes later."""
         self._wait = min(LAST_TEST, 2 * self._wait)
         self.times += 1
-        self._next(rank, 1, answers)
+        self._next(rank, rank + 1, answers)
 
     def admitted(self, answers: int) -> None:
-        """The service takes more now: the next probe comes soon, with twice as many calls."""
+        """The service takes these calls. If they are more than before, the next probe comes soon, with more calls."""
         if self._is_given_back:
-            self.known, self.goal, self._is_given_back = self.goal, self.goal + self._step, False
+            self.known, self.goal, self._is_given_back = self.goal, self.goal + 1, False
             return
         self._wait = FIRST_TEST
-        self._next(self.goal, min(2 * self._step, max(1, self.goal // QUARTER)), answers)
+        self._next(self.goal, self.goal + max(1, self.goal // EIGHTH), answers)
 
     def give_back(self, now: float) -> None:
         """One call fewer runs, until a probe."""
         self.known, self.goal, self._is_given_back = self.known - 1, self.known, True
         self.free_until, self.free_at = now + FREE, now + EACH * (0.5 + random())
 
-    def _next(self, known: int, step: int, answers: int) -> None:
-        self.known, self._step, self._is_given_back = max(1, known), step, False
-        self.goal, self.probe_at = self.known + step, answers + self._wait
+    def _next(self, known: int, goal: int, answers: int) -> None:
+        self.known, self.goal, self._is_given_back = max(1, known), max(2, goal), False
+        self.probe_at = answers + self._wait
 
 
 class Pace:
@@ -150,15 +147,13 @@ class Pace:
             self._since += now - max(self.next_start, self._since)
         self.next_start = max(self.next_start, now - LATE) + 1 / rate
 
-    def hold(self, now: float, in_a_row: int) -> None:
-        """No call starts for two of the usual gaps. The wait doubles with each refusal in a row."""
-        self.next_start = now + min(LONGEST, min(GAP * 2**in_a_row, LONGEST_GAP) / self.rate(now))
+    def hold(self, now: float) -> None:
+        """No call starts for four of the usual gaps."""
+        self.next_start = now + min(LONGEST, GAPS / self.rate(now))
         self._since = max(self._since, self.next_start)
 
     def cut(self, now: float, resumes: float, admitted: float) -> None:
         """Calls were refused at the present pace, and so many a second were admitted."""
-        if admitted < FEW:  # the pace counts as much
-            admitted = (admitted * self.rate(now)) ** 0.5
         self.w, self._is_searching = max(SLOWEST, min(admitted, self.rate(now))), False
         self._since = resumes
 
