@@ -66,7 +66,7 @@ from ..._values.checks import check_int, check_seconds
 from ..._values.describe import amount, in_words, plural
 from ..gate import Classify, ConfiguredGate, Outcome
 from ..refusals import Refusals
-from ._evidence import IN_A_ROW, PRICE, ROUNDING, STRIKES, Calls, Evidence, Freeze, Outage
+from ._evidence import IN_A_ROW, PRICE, ROUNDING, STRIKES, Calls, Evidence, Outage
 from ._limits import EVENT, FIRST_CALLS, Number, Pace, Plateau, Ramp
 
 __all__ = ["Auto"]
@@ -76,6 +76,7 @@ BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue tha
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
 BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
 ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
+APART, APART_FOR = 4, 3.0  # starts in the time of a refusal, until three times that of a freeze after its begin
 JITTER = 0.1  # of a pause, so that processes do not return together
 LONGEST_PAUSE = 60.0  # seconds
 FORGOTTEN_AFTER = 600.0  # seconds
@@ -154,11 +155,12 @@ class Auto(ConfiguredGate):
         self._limited_by: Hypothesis = "none"
         self._number, self._pace, self._plateau = Number(), Pace(), Plateau(first, self.most)
         self._ramp: Ramp | None = Ramp(inf, first, float(self.unanswered))
-        self._calls, self._evidence, self._freeze, self._outage = Calls(), Evidence(), Freeze(), Outage()
+        self._calls, self._evidence, self._outage = Calls(), Evidence(), Outage()
         self._refusals = Refusals(self.give_up)
         self._answers = 0
         self._late = 0.0  # calls that timed out, and are not paid
-        self._started_at = self._cut_at = self._paused_until = -inf
+        self._started_at = self._cut_at = self._paused_until = self._frozen_at = -inf
+        self._is_frozen = False
         self._kind = ""  # of the last refusal
         self._may_be_full = False  # of the calls of other tasks: the last refusal was a 429 without `Retry-After`
         self._has_warned = False
@@ -203,9 +205,10 @@ class Auto(ConfiguredGate):
             if not self._calls.is_one_settled(self._outage.since, now):
                 return self._refusals.limited(max(0.0, self._outage.until - now), now)
             self._resume(now)
-        if self._freeze.is_on:
-            if now < self._freeze.until - ROUNDING:
-                return self._freeze.until - now
+        if self._is_frozen:
+            wait = self._frozen_at + self._calls.settling - now
+            if wait > ROUNDING:
+                return wait
             self._thaw(now)
         self._climb(now)
         return self._until_allowed(now)
@@ -224,12 +227,11 @@ class Auto(ConfiguredGate):
             return inf if self._ramp is None else self._ramp.wait(running, now)
         if self._limited_by == "rate":
             return self._pace.next_start - now
-        wait = self._freeze.delay(now, self._started_at)
-        number = self._number
-        if self._limited_by == "number" and running >= number.known:
-            # Apart from other starts: a burst at a bucket looks like a number
-            wait = max(wait, number.free_until - now, self._started_at + 0.5 / self._calls.rate(now) - now)
-        return wait
+        if self._limited_by == "number" and running >= self._number.known and now < self._number.free_until:
+            return self._number.free_until - now
+        if now < self._frozen_at + APART_FOR * self._calls.settling:
+            return self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now
+        return 0.0
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
@@ -323,8 +325,8 @@ class Auto(ConfiguredGate):
         elif self._limited_by == "number" and rank >= self._number.known < self._plateau.limit:
             self._number.refused(rank, self._answers)
             self._cut(now, self._number.known)
-        elif not self._freeze.is_on and not self._evidence.pays(self._calls.pending):
-            self._freeze.begin(now, self._calls)
+        elif not self._is_frozen and not self._evidence.pays(self._calls.pending):
+            self._is_frozen, self._frozen_at = True, now
 
     def _note_pause(self, now: float, outcome: Outcome) -> bool:
         """Whether the service requests that no call starts for some time."""
@@ -350,10 +352,11 @@ class Auto(ConfiguredGate):
 
     def _thaw(self, now: float) -> None:
         """All calls before the freeze are settled."""
-        self._freeze.is_on = False
-        self._settle(self._freeze.began)
+        self._is_frozen = False
+        self._settle(self._frozen_at)
         if self._ramp is not None:
-            self._ramp.since, self._ramp.start = self._freeze.apart_until, self._plateau.limit
+            self._ramp.since = self._frozen_at + APART_FOR * self._calls.settling
+            self._ramp.start = self._plateau.limit
         self._judge(now)
 
     def _judge(self, now: float) -> None:
@@ -434,7 +437,7 @@ class Auto(ConfiguredGate):
         """The service is back."""
         self._outage.end()
         self._evidence.clear()
-        self._freeze.is_on = False
+        self._is_frozen = False
         self._cut_at = now
         limit, limited_by = self._before_outage
         if "rate" in {limited_by, self._limited_by}:

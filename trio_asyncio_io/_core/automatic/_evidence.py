@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["PRICE", "ROUNDING", "STRIKES", "Calls", "Evidence", "Freeze", "Outage"]
+__all__ = ["PRICE", "ROUNDING", "STRIKES", "Calls", "Evidence", "Outage"]
 
 UNKNOWN = 1.0  # seconds: a refusal takes at most this long, as long as none has come
 SPAN = 1.0  # seconds over which a rate is measured: a shorter time measures the burst of a bucket
@@ -20,7 +20,6 @@ MEMORY = 400  # calls: the share of failures has an error of a quarter if it is 
 
 MOST_FAILING = 0.2  # of the calls fail by chance at most: a full service refuses more
 AT_LIMIT = 0.75  # of the admitted calls have a lower rank than a refused one: half by chance, all at a limit
-APART = 4  # starts in the time of a refusal, for twice the time of a freeze: five in a row then show an outage
 
 IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
 FIRST_LOOK = 0.1  # seconds between probes
@@ -200,28 +199,6 @@ class Evidence:
         self.credit, self._since = 0.0, inf
 
 
-class Freeze:
-    """After a refusal that is not paid: no call starts until those before are settled, and then they start apart.
-
-    Attributes:
-        began, until: Its instants.
-        apart_until: Starts are apart until then.
-        is_on: Whether it has not been ended.
-    """
-
-    def __init__(self) -> None:
-        self.began = self.until = self.apart_until = -inf
-        self._apart, self.is_on = 0.0, False
-
-    def begin(self, now: float, calls: Calls) -> None:
-        self.began, self.until, self.is_on = now, now + calls.settling, True
-        self._apart, self.apart_until = (calls.refusal_seconds or 0.0) / APART, self.until + 2 * calls.settling
-
-    def delay(self, now: float, started_at: float) -> float:
-        """The seconds until the next call may start, after the last one."""
-        return max(0.0, started_at + self._apart - now) if now < self.apart_until else 0.0
-
-
 class Outage:
     """Refusals in a row, and the probes of a service that is down.
 
@@ -248,15 +225,12 @@ class Outage:
 
     def begin(self, now: float) -> None:
         self.is_on, self._began = True, now
-        self.until = now + self._pause(now)
+        self.probe(now)
 
     def probe(self, now: float) -> None:
-        """A probe starts."""
-        self.until = now + self._pause(now)
+        """No other probe starts for some time."""
+        self.until = now + min(self._longest, max(FIRST_LOOK, LATER_LOOKS * (now - self._began)))
 
     def end(self) -> None:
         """A call was admitted."""
         self.since, self.in_a_row, self.is_on = inf, 0, False
-
-    def _pause(self, now: float) -> float:
-        return min(self._longest, max(FIRST_LOOK, LATER_LOOKS * (now - self._began)))

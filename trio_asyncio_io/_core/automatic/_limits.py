@@ -214,8 +214,7 @@ class Plateau:
         self._skip = 0  # answers that are not measured
         self._before = 0.0  # the throughput before a test
         self._from: float | None = None  # the limit before a test
-        self._wait = self._left = FIRST_TEST
-        self._total, self._seconds = 0, 0.0  # answers and seconds of all windows with this limit
+        self._wait = FIRST_TEST  # throughputs until a test
         self.open(0.0)
 
     def open(self, now: float) -> None:
@@ -225,8 +224,7 @@ class Plateau:
     def hold(self, now: float, limit: float | None = None) -> None:
         """The limit stays, until twice as many calls are tested."""
         self.limit = self.limit if limit is None else max(1.0, limit)
-        self._is_growing, self._from, self._left = False, None, self._wait
-        self._total, self._seconds = 0, 0.0
+        self._is_growing, self._from = False, None
         self.open(now)
 
     def grow(self, now: float, limit: float | None = None) -> None:
@@ -247,7 +245,9 @@ class Plateau:
         self._answers += 1
         if self._is_growing:
             self._grow(now)
-        elif self._answers >= ceil(max(2.0, FEWEST / self.limit)) * int(self.limit):
+        elif self._answers >= ceil(max(2.0, FEWEST / self.limit)) * int(self.limit) * (
+            self._wait if self._from is None else 1
+        ):
             self._measure(now)
 
     @property
@@ -272,14 +272,11 @@ class Plateau:
         self.cause = f"{int(self.limit):,} calls at once: more only wait, {amount(throughput)} a second are answered"
 
     def _measure(self, now: float) -> None:
-        self._total += self._answers
-        self._seconds += now - self._since
-        throughput = self._total / max(1e-6, self._seconds)
-        self._left -= 1
+        throughput = self._answers / max(1e-6, now - self._since)
         if self._from is not None:
             self._judge(now, throughput)
-        elif self._is_used and self._left <= 0 and self.limit * 1.3 <= self.most:
-            self._from, self._before, self._total, self._seconds = self.limit, throughput, 0, 0.0
+        elif self._is_used and self.limit * 1.3 <= self.most:
+            self._from, self._before = self.limit, throughput
             self._skip = int(3 * self.limit)  # until the calls of twice the limit are answered
         self.open(now)
 
