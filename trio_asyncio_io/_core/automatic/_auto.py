@@ -164,7 +164,6 @@ class Auto(ConfiguredGate):
         self._kind = ""  # of the last refusal
         self._may_be_full = False  # of the calls of other tasks: the last refusal was a 429 without `Retry-After`
         self._has_warned = False
-        self._before_outage: tuple[float, Hypothesis] = (first, "none")
 
     @property
     def limit(self) -> int:
@@ -425,8 +424,6 @@ class Auto(ConfiguredGate):
     def _is_down(self, now: float, start: float) -> bool:
         """Whether this refusal is one of an outage."""
         outage = self._outage
-        if outage.since == inf:
-            self._before_outage = self._plateau.limit, self._limited_by
         outage.refused(now, start, is_throttled=self._kind == "throttled")
         if not outage.is_on and outage.in_a_row >= IN_A_ROW and not self._calls.is_one_settled(outage.since, now):
             self._cut_at = now
@@ -439,18 +436,16 @@ class Auto(ConfiguredGate):
         self._evidence.clear()
         self._is_frozen = False
         self._cut_at = now
-        limit, limited_by = self._before_outage
-        if "rate" in {limited_by, self._limited_by}:
+        if self._limited_by == "rate":
             self._pace.resume(now)
         elif self._may_be_full and self._answers <= 1:
             self._to_number(now, 1)
         elif self._kind == "throttled":
             self._to_rate(now)
         else:
-            self._limited_by = limited_by
-            first = min(limit, float(self.start or START))
-            self._plateau.hold(now, first)
-            self._ramp = Ramp(now, first, limit)
+            self._limited_by = "none"
+            self._ramp = Ramp(now, float(self.first), max(self._plateau.limit, float(self.unanswered)))
+            self._plateau.grow(now)
 
     def up_to(self, most: int) -> Auto:
         """A new gate with these arguments, and a maximum of `most` calls."""

@@ -227,9 +227,8 @@ class Plateau:
         self._is_growing, self._from = False, None
         self.open(now)
 
-    def grow(self, now: float, limit: float | None = None) -> None:
+    def grow(self, now: float) -> None:
         """The limit grows with each answer."""
-        self.limit = self.limit if limit is None else limit
         self._is_growing, self._from = True, None
         self.open(now)
 
