@@ -66,7 +66,7 @@ def test_a_refusal_that_comes_after_its_call_was_settled_is_not_pending() -> Non
     calls = started(1.0)
     settled(calls)
     calls.refuse(9.5, 1.0)
-    assert (calls.pending, calls.refused, len(calls)) == (0, 1, 0)
+    assert (calls.pending, len(calls)) == (0, 0)
 
 
 def seconds_to_settle(refusals: Iterable[float]) -> float:
@@ -108,17 +108,8 @@ def evidence_of(*calls: tuple[int, bool], evidence: Evidence | None = None) -> E
 
 
 def test_three_refusals_have_a_cause_unless_there_are_twenty_five_calls_for_each() -> None:
-    assert evidence_of((70, True), (70, True), (70, True), (70, True)).has_cause
-    assert not evidence_of(*((rank % 25, rank % 25 == 0) for rank in range(500))).has_cause
-
-
-def test_of_calls_that_start_together_the_admitted_ones_pay_first() -> None:
-    together = Evidence()
-    for number in range(200):
-        together.add(Call(1.0, number, number >= 194))
-    assert together.credit == pytest.approx(200 / 25 - 6)
-    together.add(Call(2.0, 0))
-    assert together.credit == pytest.approx(1 + 1 / 25)
+    assert evidence_of((70, True), (70, True), (70, True), (70, True)).unpaid == ([70, 70, 70, 70], 0)
+    assert evidence_of(*((rank % 25, rank % 25 == 0) for rank in range(500))).unpaid == ([], 0)
 
 
 def test_the_calls_of_the_refused_ranks_that_passed_speak_against_a_number() -> None:
@@ -145,9 +136,9 @@ def test_chance_that_was_accepted_costs_nothing_and_ends_when_twice_as_many_are_
     evidence.clear()
     assert evidence.accepted == pytest.approx(0.1)
     evidence_of(*((20, number % 10 == 0) for number in range(400)), evidence=evidence)
-    assert not evidence.has_cause
+    assert evidence.unpaid == ([], 0)
     evidence_of(*((20, number % 4 == 0) for number in range(400)), evidence=evidence)
-    assert evidence.has_cause
+    assert evidence.unpaid != ([], 0)
     assert not evidence.is_chance
 
 
@@ -260,13 +251,14 @@ def test_a_task_with_a_small_part_of_a_rate_returns_to_it_in_twenty_seconds() ->
     assert pace.rate(20.0) == pytest.approx(0.1)
 
 
-def test_the_first_latency_counts_calls_that_still_run() -> None:
+def test_the_first_latency_is_known_when_all_of_the_first_calls_have_ended() -> None:
     latency, running = Latency(), [0.0] * 16
     latency.close(0.0)
-    for seconds in (*repeat(0.1, 11), 1.0):
+    for seconds in (*repeat(0.1, 15), 1.7):
+        assert latency.first == inf
         running.pop()
         latency.add(seconds, 0.0, running)
-    assert latency.first == pytest.approx((11 * 0.1 + 1.0 + 4 * 1.0) / 12)
+    assert latency.first == pytest.approx(0.2)
 
 
 def test_a_few_stragglers_are_no_queue() -> None:

@@ -226,11 +226,13 @@ class Auto(ConfiguredGate):
             return inf if self._ramp is None else self._ramp.wait(running, now)
         if self._limited_by == "rate":
             return self._pace.next_start - now
-        if self._limited_by == "number" and running >= self._number.known and now < self._number.free_until:
-            return self._number.free_until - now
+        wait = 0.0
         if now < self._frozen_at + APART_FOR * self._calls.settling:
-            return self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now
-        return 0.0
+            wait = self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now
+        if self._limited_by == "number" and running >= self._number.known:
+            # Apart from other starts: a burst at a bucket looks like a number
+            wait = max(wait, self._number.free_until - now, self._started_at + 0.5 / self._calls.rate(now) - now)
+        return wait
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
@@ -256,7 +258,7 @@ class Auto(ConfiguredGate):
             self._refused(now, start, outcome)
             return
         self._calls.end(start)
-        self._settle_old(now)
+        self._settle(now, now - self._calls.settling)
         if outcome.kind != "cancelled":
             self._refusals.end()
             self._answered(now, start)
@@ -285,20 +287,16 @@ class Auto(ConfiguredGate):
         elif credit >= 1 and self._answers >= number.probe_at and self.limit < self.most:
             self._plateau.limit = float(min(self.most, number.goal))
 
-    def _settle_old(self, now: float) -> None:
-        self._settle(now - self._calls.settling)
-        if self._evidence.accepted and self._limited_by != "rate":
-            self._judge(now)
-
-    def _settle(self, until: float) -> None:
-        """Calls that started until then are settled: they are evidence, and decide about a probe."""
-        number = self._number
+    def _settle(self, now: float, until: float) -> None:
+        """Calls that started until then are evidence, and decide about a probe."""
         for call in self._calls.settle(until):
             self._evidence.add(call)
-            is_new = self._limited_by == "number" and not call.was_refused and call.start >= self._cut_at
-            if is_new and number.known < self.limit <= call.rank + 1:
-                number.admitted(self._answers)
-                self._plateau.limit = float(min(self.most, number.known))
+            is_probe = self._limited_by == "number" and self._number.known < self.limit <= call.rank + 1
+            if is_probe and not call.was_refused and call.start >= self._cut_at:
+                self._number.admitted(self._answers)
+                self._plateau.limit = float(min(self.most, self._number.known))
+        if self._evidence.accepted and self._limited_by != "rate":
+            self._judge(now)
 
     # Calls that were refused
 
@@ -309,7 +307,7 @@ class Auto(ConfiguredGate):
             self._calls.end(start)
         else:
             rank = self._calls.refuse(now, start)
-        self._settle_old(now)
+        self._settle(now, now - self._calls.settling)
         is_pause = self._note_pause(now, outcome)
         if start <= self._cut_at:
             return
@@ -319,8 +317,10 @@ class Auto(ConfiguredGate):
             return
         if is_late:
             self._time_out(now)
-        elif is_pause or self._limited_by == "rate":
+        elif self._limited_by == "rate":
             self._cut_rate(now)
+        elif is_pause:
+            self._to_rate(now)
         elif self._limited_by == "number" and rank >= self._number.known < self._plateau.limit:
             self._number.refused(rank, self._answers)
             self._cut(now, self._number.known)
@@ -352,18 +352,18 @@ class Auto(ConfiguredGate):
     def _thaw(self, now: float) -> None:
         """All calls before the freeze are settled."""
         self._is_frozen = False
-        self._settle(self._frozen_at)
         if self._ramp is not None:
             self._ramp.since = self._frozen_at + APART_FOR * self._calls.settling
             self._ramp.start = self._plateau.limit
+        self._settle(now, self._frozen_at)
         self._judge(now)
 
     def _judge(self, now: float) -> None:
         """Find the cause of the refusals that are not paid."""
         evidence = self._evidence
-        if not evidence.has_cause:
-            return
         ranks, passed = evidence.unpaid
+        if not ranks:
+            return
         is_number, is_throttled = passed <= len(ranks), self._kind == "throttled"
         middle = ranks[len(ranks) // 2]
         fell = self._limited_by == "number" and middle < max(1, self._number.known - self._may_be_full)
@@ -410,9 +410,6 @@ class Auto(ConfiguredGate):
 
     def _cut_rate(self, now: float) -> None:
         resumes = max(now, self._paused_until)
-        if self._limited_by != "rate":
-            self._to_rate(now)
-            return
         if now >= self._cut_at + EVENT:
             self._cut_at = now
             self._pace.cut(now, resumes, self._calls.rate(now) * (BURST if resumes > now else 1.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -46,25 +47,21 @@ class Calls:
 
     Attributes:
         starts: Of the running calls, in order.
-        started, refused: The numbers of calls.
+        started: The number of calls.
         pending: Refused calls that are not settled.
         refusal_seconds: The mean time of a refusal. None: none has come.
     """
 
     def __init__(self) -> None:
         self.starts: list[float] = []
-        self.started = self.refused = self.pending = 0
+        self.started = self.pending = 0
         self.refusal_seconds: float | None = None
         self._deviation = 0.0
         self._unsettled: deque[Call] = deque()
-        self._marks: deque[tuple[float, int]] = deque()  # (instant, calls admitted until then) of the last second
+        self._admitted: deque[float] = deque()  # the starts of the last second, and of the last few calls
 
     def __len__(self) -> int:
         return len(self.starts)
-
-    @property
-    def admitted(self) -> int:
-        return self.started - self.refused
 
     @property
     def settling(self) -> float:
@@ -74,15 +71,12 @@ class Calls:
         return self.refusal_seconds + 4 * self._deviation + ROUNDING
 
     def start(self, now: float) -> None:
-        if not self._marks:
-            self._marks.append((now, 0))
         self._unsettled.append(Call(now, len(self.starts)))
         self.starts.append(now)
         self.started += 1
-        if now >= self._marks[-1][0] + 0.1 * SPAN:
-            self._marks.append((now, self.admitted))
-            while self._is_past(now):
-                self._marks.popleft()
+        self._admitted.append(now)
+        while len(self._admitted) > FEW and self._admitted[0] < now - SPAN:
+            self._admitted.popleft()
 
     def end(self, start: float) -> None:
         """A call that started at this instant has ended, and was not refused."""
@@ -91,12 +85,13 @@ class Calls:
     def refuse(self, now: float, start: float) -> int:
         """A call that started at this instant was refused. Returns its rank, the highest of those with this start."""
         self._measure(min(now - start, UNKNOWN))
-        self.refused += 1
         self._remove(bisect_right(self.starts, start + ROUNDING) - 1)
         for call in reversed(self._unsettled):
             if not call.was_refused and call.start <= start + ROUNDING:
                 call.was_refused = True
                 self.pending += 1
+                with suppress(ValueError):  # more calls have started since
+                    self._admitted.remove(call.start)
                 return call.rank
             call.rank -= 1
         return 0  # it took so long that it was taken for admitted
@@ -123,12 +118,8 @@ class Calls:
 
     def rate(self, now: float) -> float:
         """The calls a second that were admitted in the last second, or of the last calls if these were few."""
-        since, calls = self._marks[0]
-        return max(1.0, self.admitted - calls) / max(SPAN, now - since)
-
-    def _is_past(self, now: float) -> bool:
-        marks = self._marks
-        return len(marks) > 2 and marks[1][0] <= now - SPAN and marks[-1][1] - marks[1][1] >= FEW  # noqa: PLR2004
+        since = self._admitted[0] if self._admitted else now
+        return max(1.0, len(self._admitted)) / max(SPAN, now - since)
 
     def _remove(self, position: int) -> None:
         del self.starts[min(max(position, 0), len(self.starts) - 1)]
@@ -146,14 +137,11 @@ class Evidence:
         self.credit = self.accepted = 0.0
         self._calls: deque[Call] = deque(maxlen=MEMORY)
         self._since = inf  # the start of the first call whose refusal is not paid
-        self._latest = -inf
 
     def add(self, call: Call) -> None:
         """A call is settled. Calls come in the order of their starts."""
         self._calls.append(call)
-        if call.start > self._latest:  # of calls that start together, the last are refused
-            self.credit, self._latest = min(1.0, self.credit), call.start
-        self.credit += 1 / PRICE + self.accepted - call.was_refused
+        self.credit = min(1.0, self.credit) + 1 / PRICE + self.accepted - call.was_refused
         if self.credit >= 0:
             self._since = inf
         elif call.was_refused:
@@ -164,18 +152,15 @@ class Evidence:
         return self.accepted > 0 or min(1.0, self.credit) >= refusals
 
     @property
-    def has_cause(self) -> bool:
-        """Whether three refusals are not paid, and at least one of them is known in detail."""
-        return self.credit <= -STRIKES and any(call.was_refused and call.start >= self._since for call in self._calls)
-
-    @property
     def share(self) -> float:
         """The share of the last calls that was refused."""
         return sum(call.was_refused for call in self._calls) / max(1, len(self._calls))
 
     @property
     def unpaid(self) -> tuple[list[int], int]:
-        """The ranks of the calls whose refusals are not paid, and how many calls of these ranks passed since then."""
+        """The ranks of the refusals that are not paid, if they have a cause, and how many calls of these ranks passed."""
+        if self.credit > -STRIKES:
+            return [], 0
         calls = [call for call in self._calls if call.start >= self._since]
         ranks = sorted(call.rank for call in calls if call.was_refused)
         return ranks, sum(not call.was_refused and call.rank >= ranks[0] for call in calls)

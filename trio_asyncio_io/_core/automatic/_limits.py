@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from math import cbrt, ceil, inf, log2
 from random import random
 
@@ -159,10 +158,13 @@ class Pace:
 
 
 class Latency:
-    """Whether calls take twice the latency of the first ones."""
+    """Whether calls take twice the latency of the first ones.
+
+    Short answers come first, so the mean of the first calls is known when all of them have ended.
+    """
 
     def __init__(self) -> None:
-        self.first: float | None = None
+        self.first = inf
         self._waited = self._sum = 0.0
         self._answers = 0
         self._until = inf  # the start of the last of the first calls
@@ -173,20 +175,13 @@ class Latency:
 
     def add(self, now: float, start: float, running: list[float]) -> None:
         """A call was answered."""
-        if self.first is None and start <= self._until:
+        if start <= self._until:
             self._sum += now - start
             self._answers += 1
-            self._estimate(now, running)
-        if self.first:
-            self._waited += ((now - start > SLOWER * self.first) - self._waited) / FIRST_CALLS
-
-    def _estimate(self, now: float, running: list[float]) -> None:
-        """Short answers come first, so the time of calls that still run counts as well."""
-        if self._until == inf or self._answers < FIRST_CALLS // 2:
-            return
-        rest = running[: bisect_right(running, self._until)]
-        if len(rest) <= FIRST_CALLS // 4:
-            self.first = (self._sum + sum(now - start for start in rest)) / self._answers
+        oldest = running[0] if running else now
+        if self.first == inf and self._answers and oldest > self._until:
+            self.first = self._sum / self._answers
+        self._waited += ((now - start > SLOWER * self.first) - self._waited) / FIRST_CALLS
 
     @property
     def is_high(self) -> bool:
@@ -257,7 +252,7 @@ class Plateau:
         if self._is_used:
             self.limit = min(self.most, self.limit + GAIN)
         if self.latency.is_high and self._answers >= FIRST_CALLS // 2 and now > self._since:
-            self._found(now, self._answers / (now - self._since), self.latency.first or inf)
+            self._found(now, self._answers / (now - self._since), self.latency.first)
         elif self._answers >= max(FIRST_CALLS, self._limit_before):
             if self.limit >= self.most and self._is_used:
                 self.hold(now)
