@@ -132,7 +132,7 @@ def test_four_calls_that_fail_early_show_chance_although_few_calls_ran_before() 
 
 def test_chance_that_was_accepted_costs_nothing_and_ends_when_twice_as_many_are_refused() -> None:
     evidence = evidence_of(*((rank % 20, rank % 10 == 0) for rank in range(100)))
-    evidence.accept()
+    evidence.accepted = evidence.share
     evidence.clear()
     assert evidence.accepted == pytest.approx(0.1)
     evidence_of(*((20, number % 10 == 0) for number in range(400)), evidence=evidence)
@@ -177,23 +177,29 @@ def test_a_service_that_answers_429_is_probed_each_five_seconds_at_least() -> No
 
 
 def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
-    number, waits = Number(), []
-    number.set(60, 0)
+    number, waits = Number(60, 0), []
     for _ in range(8):
         number.refused(60, 0)
         waits.append(number.probe_at)
     assert waits == [16, 32, 64, 128, 256, 512, 512, 512]
 
 
-def test_after_a_probe_that_was_admitted_the_next_one_adds_an_eighth() -> None:
-    number, known = Number(), []
-    number.set(15, 0)
-    for _ in range(6):
-        number.admitted(0)
-        known.append(number.known)
-    assert known == [16, 18, 20, 22, 24, 27]
-    number.refused(28, 0)
-    assert (number.known, number.goal) == (28, 29)
+def test_after_a_probe_that_was_admitted_the_next_one_comes_soon() -> None:
+    number = Number(10, 0)
+    number.refused(10, 20)
+    assert number.probe_at == 20 + 16
+    number.admitted(36)
+    assert (number.known, number.probe_at) == (11, 36 + 8)
+    number.refused(11, 44)
+    assert (number.known, number.times) == (11, 3)
+
+
+def test_a_call_that_was_given_back_and_admitted_again_makes_no_probe_come_sooner() -> None:
+    number = Number(10, 0)
+    number.give_back(1.0)
+    assert (number.known, number.found) == (9, 10)
+    number.admitted(36)
+    assert (number.known, number.found, number.probe_at) == (10, 10, 8)
 
 
 def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> None:
@@ -284,7 +290,7 @@ def answer(plateau: Plateau, generations: int, now: float = 0.0, *, servers: int
 
 def test_twice_the_limit_is_tested_and_stays_if_the_throughput_grows() -> None:
     plateau = Plateau(100.0, 800)
-    plateau.hold(0.0)
+    plateau.hold(0.0, 100.0)
     now = answer(plateau, 16)
     assert plateau.limit == 100.0
     now = answer(plateau, 4, now)
@@ -295,9 +301,8 @@ def test_twice_the_limit_is_tested_and_stays_if_the_throughput_grows() -> None:
 
 def test_twice_the_limit_is_given_up_if_the_throughput_does_not_grow() -> None:
     plateau = Plateau(100.0, 800)
-    plateau.hold(0.0)
+    plateau.hold(0.0, 100.0)
     now = answer(plateau, 18, servers=100)
     assert plateau.limit == 200.0
     answer(plateau, 4, now, servers=100)
     assert plateau.limit == 100.0
-    assert plateau.cause == "100 calls at once: 200 gained nothing, 1,000 answers a second after 1,000"

@@ -66,7 +66,7 @@ from ..._values.checks import check_int, check_seconds
 from ..._values.describe import amount, in_words, plural
 from ..gate import Classify, ConfiguredGate, Outcome
 from ..refusals import Refusals
-from ._evidence import IN_A_ROW, PRICE, ROUNDING, STRIKES, Calls, Evidence, Outage
+from ._evidence import IN_A_ROW, ROUNDING, STRIKES, Calls, Evidence, Outage
 from ._limits import EVENT, FIRST_CALLS, Number, Pace, Plateau, Ramp
 
 __all__ = ["Auto"]
@@ -153,12 +153,11 @@ class Auto(ConfiguredGate):
         self.unanswered = min(max(BY_TIME, self.first), self.most)
         first = float(self.first)
         self._limited_by: Hypothesis = "none"
-        self._number, self._pace, self._plateau = Number(), Pace(), Plateau(first, self.most)
+        self._number, self._pace, self._plateau = Number(1, 0), Pace(), Plateau(first, self.most)
         self._ramp: Ramp | None = Ramp(inf, first, float(self.unanswered))
         self._calls, self._evidence, self._outage = Calls(), Evidence(), Outage()
         self._refusals = Refusals(self.give_up)
         self._answers = 0
-        self._late = 0.0  # calls that timed out, and are not paid
         self._started_at = self._cut_at = self._paused_until = self._frozen_at = -inf
         self._is_frozen = False
         self._kind = ""  # of the last refusal
@@ -265,7 +264,6 @@ class Auto(ConfiguredGate):
 
     def _answered(self, now: float, start: float) -> None:
         self._answers += 1
-        self._late = max(0.0, self._late - 1 / PRICE)
         if start > self._outage.since:
             if self._outage.is_on:
                 self._resume(now)
@@ -283,18 +281,16 @@ class Auto(ConfiguredGate):
             return
         if self._kind == "throttled" and credit >= 0 and now >= number.free_at:
             number.give_back(now)
-            self._plateau.limit = float(number.goal)
         elif credit >= 1 and self._answers >= number.probe_at and self.limit < self.most:
-            self._plateau.limit = float(min(self.most, number.goal))
+            self._plateau.limit = float(number.known + 1)
 
     def _settle(self, now: float, until: float) -> None:
         """Calls that started until then are evidence, and decide about a probe."""
         for call in self._calls.settle(until):
             self._evidence.add(call)
-            is_probe = self._limited_by == "number" and self._number.known < self.limit <= call.rank + 1
+            is_probe = self._limited_by == "number" and self.limit > self._number.known <= call.rank
             if is_probe and not call.was_refused and call.start >= self._cut_at:
                 self._number.admitted(self._answers)
-                self._plateau.limit = float(min(self.most, self._number.known))
         if self._evidence.accepted and self._limited_by != "rate":
             self._judge(now)
 
@@ -383,21 +379,21 @@ class Auto(ConfiguredGate):
     def _to_number(self, now: float, number: int) -> None:
         self._evidence.accepted = 0.0
         self._limited_by = "number"
-        self._number.set(min(number, self.limit), self._answers)
+        self._number = Number(min(number, self.limit), self._answers)
         self._cut(now, self._number.known)
 
     def _accept(self, now: float) -> None:
         """Refusals that no cut prevents: single calls fail, whatever the load is."""
-        self._evidence.accept()
+        self._evidence.accepted = self._evidence.share
         if self._limited_by == "number":
             self._limited_by = "none"
             self._plateau.grow(now)
 
     def _time_out(self, now: float) -> None:
         """Calls time out: the caller's limit is shorter than the wait in the service."""
-        self._late += 1
-        if self._late >= STRIKES:
-            self._late, self._limited_by = 0.0, "none"
+        self._evidence.credit -= 1
+        if self._evidence.credit <= -STRIKES:
+            self._limited_by = "none"
             self._evidence.clear()
             before = self.limit
             self._cut(now, self._plateau.limit / 2)

@@ -80,12 +80,12 @@ class Calls:
 
     def end(self, start: float) -> None:
         """A call that started at this instant has ended, and was not refused."""
-        self._remove(bisect_left(self.starts, start - ROUNDING))
+        del self.starts[bisect_left(self.starts, start - ROUNDING)]
 
     def refuse(self, now: float, start: float) -> int:
         """A call that started at this instant was refused. Returns its rank, the highest of those with this start."""
         self._measure(min(now - start, UNKNOWN))
-        self._remove(bisect_right(self.starts, start + ROUNDING) - 1)
+        del self.starts[bisect_right(self.starts, start + ROUNDING) - 1]
         for call in reversed(self._unsettled):
             if not call.was_refused and call.start <= start + ROUNDING:
                 call.was_refused = True
@@ -121,9 +121,6 @@ class Calls:
         since = self._admitted[0] if self._admitted else now
         return max(1.0, len(self._admitted)) / max(SPAN, now - since)
 
-    def _remove(self, position: int) -> None:
-        del self.starts[min(max(position, 0), len(self.starts) - 1)]
-
 
 class Evidence:
     """Settled calls: whether their refusals have a cause, and which.
@@ -158,11 +155,11 @@ class Evidence:
 
     @property
     def unpaid(self) -> tuple[list[int], int]:
-        """The ranks of the refusals that are not paid, if they have a cause, and how many calls of these ranks passed."""
-        if self.credit > -STRIKES:
-            return [], 0
+        """The ranks of three or more refusals that are not paid, and how many calls of these ranks passed."""
         calls = [call for call in self._calls if call.start >= self._since]
         ranks = sorted(call.rank for call in calls if call.was_refused)
+        if self.credit > -STRIKES or not ranks:
+            return [], 0
         return ranks, sum(not call.was_refused and call.rank >= ranks[0] for call in calls)
 
     @property
@@ -174,10 +171,6 @@ class Evidence:
         refused = [call.rank for call in self._calls if call.was_refused]
         lower = sum(bisect_left(admitted, rank) + bisect_right(admitted, rank) for rank in refused) / 2
         return lower < AT_LIMIT * len(admitted) * len(refused)
-
-    def accept(self) -> None:
-        """Calls fail by chance."""
-        self.accepted = self.share
 
     def clear(self) -> None:
         """The refusals have led to a cut, or to another hypothesis."""

@@ -12,7 +12,6 @@ __all__ = ["EVENT", "FIRST_CALLS", "Number", "Pace", "Plateau", "Ramp"]
 DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a fifth
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
-EIGHTH = 8  # of the number is added by a probe after one that was admitted
 FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
 CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
@@ -49,22 +48,25 @@ class Ramp:
 
 
 class Number:
-    """A number of calls at once: the service refuses one more. Probes of more calls test whether it still does.
+    """A number of calls at once: the service refuses one more. Probes with one more test whether it still does.
 
     From time to time a call is given back: a place is free for a moment, and the probe after it is refused if another
     task has taken the place. Otherwise the first task would keep all places.
 
+    Args:
+        known: The number.
+        answers: Those until now.
+
     Attributes:
         known: The number, without a call that is given back.
         times: How often one more was refused.
-        goal: The calls at once with a probe.
         probe_at: The answers after which a probe is due.
         free_at: The next call may be given back then.
         free_until: No probe starts until then.
     """
 
-    def __init__(self) -> None:
-        self.known, self.times, self.goal, self.probe_at = 1, 0, 2, 0
+    def __init__(self, known: int, answers: int) -> None:
+        self.known, self.times, self.probe_at = max(1, known), 1, answers + FIRST_TEST
         self.free_until = self.free_at = -inf
         self._is_given_back = False
         self._wait = FIRST_TEST
@@ -74,35 +76,23 @@ class Number:
         """The number, with a call that is given back."""
         return self.known + self._is_given_back
 
-    def set(self, known: int, answers: int) -> None:
-        """Calls beyond this number are refused."""
-        if not self.known / 1.5 < known < 1.5 * self.known:
-            self._wait = FIRST_TEST
-        self.times = 1
-        self._next(known, known + 1, answers)
-
     def refused(self, rank: int, answers: int) -> None:
         """A probe was refused, as predicted: the next one comes later."""
         self._wait = min(LAST_TEST, 2 * self._wait)
-        self.times += 1
-        self._next(rank, rank + 1, answers)
+        self.known, self._is_given_back = max(1, rank), False
+        self.times, self.probe_at = self.times + 1, answers + self._wait
 
     def admitted(self, answers: int) -> None:
-        """The service takes these calls. If they are more than before, the next probe comes soon, with more calls."""
-        if self._is_given_back:
-            self.known, self.goal, self._is_given_back = self.goal, self.goal + 1, False
-            return
-        self._wait = FIRST_TEST
-        self._next(self.goal, self.goal + max(1, self.goal // EIGHTH), answers)
+        """A probe was admitted. If the service takes more than before, the next one comes soon."""
+        self.known += 1
+        if not self._is_given_back:
+            self._wait, self.probe_at = FIRST_TEST, answers + FIRST_TEST
+        self._is_given_back = False
 
     def give_back(self, now: float) -> None:
         """One call fewer runs, until a probe."""
-        self.known, self.goal, self._is_given_back = self.known - 1, self.known, True
+        self.known, self._is_given_back = self.known - 1, True
         self.free_until, self.free_at = now + FREE, now + EACH * (0.5 + random())
-
-    def _next(self, known: int, goal: int, answers: int) -> None:
-        self.known, self.goal, self._is_given_back = max(1, known), max(2, goal), False
-        self.probe_at = answers + self._wait
 
 
 class Pace:
@@ -206,84 +196,73 @@ class Plateau:
         self.latency = Latency()
         self.cause = ""
         self._is_growing = True
+        self._before: tuple[float, float] | None = None  # the limit and its throughput before a test
         self._skip = 0  # answers that are not measured
-        self._before = 0.0  # the throughput before a test
-        self._from: float | None = None  # the limit before a test
         self._wait = FIRST_TEST  # throughputs until a test
         self.open(0.0)
 
     def open(self, now: float) -> None:
         """A window begins."""
-        self._since, self._answers, self._limit_before, self._peak = now, 0, self.limit, 0
+        self._since, self._answers, self._limit_then, self._peak = now, 0, self.limit, 0
 
-    def hold(self, now: float, limit: float | None = None) -> None:
+    def hold(self, now: float, limit: float) -> None:
         """The limit stays, until twice as many calls are tested."""
-        self.limit = self.limit if limit is None else max(1.0, limit)
-        self._is_growing, self._from = False, None
+        self.limit, self._is_growing, self._before = max(1.0, limit), False, None
         self.open(now)
 
     def grow(self, now: float) -> None:
         """The limit grows with each answer."""
-        self._is_growing, self._from = True, None
+        self._is_growing, self._before = True, None
         self.open(now)
 
     def answered(self, now: float, running: int) -> None:
         """Measure an answer, while so many other calls run."""
         self._peak = max(self._peak, running + 1)
-        if self._from is not None:
-            self.limit = max(self.limit, min(self.most, 2 * self._from, self.limit + 1))
+        if self._before is not None:
+            self.limit = max(self.limit, min(self.most, 2 * self._before[0], self.limit + 1))
         if self._skip:
             self._skip -= 1
             self.open(now)
             return
         self._answers += 1
+        generations = ceil(max(2.0, FEWEST / self.limit))
         if self._is_growing:
             self._grow(now)
-        elif self._answers >= ceil(max(2.0, FEWEST / self.limit)) * int(self.limit) * (
-            self._wait if self._from is None else 1
-        ):
-            self._measure(now)
+        elif self._before is not None and self._answers >= generations * int(self.limit):
+            self._judge(now, *self._before)
+        elif self._before is None and self._answers >= self._wait * generations * int(self.limit):
+            self._test(now)
 
     @property
     def _is_used(self) -> bool:
-        return self._peak >= int(self._limit_before)
+        return self._peak >= int(self._limit_then)
 
     def _grow(self, now: float) -> None:
         if self._is_used:
             self.limit = min(self.most, self.limit + GAIN)
         if self.latency.is_high and self._answers >= FIRST_CALLS // 2 and now > self._since:
-            self._found(now, self._answers / (now - self._since), self.latency.first)
-        elif self._answers >= max(FIRST_CALLS, self._limit_before):
-            if self.limit >= self.most and self._is_used:
-                self.hold(now)
-                self.cause = f"{self.most:,} calls at once, the maximum: the throughput still grew"
+            throughput = self._answers / (now - self._since)
+            self._skip = self._peak
+            self.hold(now, min(self.limit, HEADROOM * throughput * self.latency.first))  # Little's law
+            self.cause = (
+                f"{int(self.limit):,} calls at once: more only wait, {amount(throughput)} a second are answered"
+            )
+        elif self._answers >= max(FIRST_CALLS, self._limit_then):
             self.open(now)
 
-    def _found(self, now: float, throughput: float, latency: float) -> None:
-        """Calls wait: the limit is what this throughput needs at the latency without a wait (Little's law)."""
-        self._skip = self._peak
-        self.hold(now, min(self.limit, HEADROOM * throughput * latency))
-        self.cause = f"{int(self.limit):,} calls at once: more only wait, {amount(throughput)} a second are answered"
-
-    def _measure(self, now: float) -> None:
-        throughput = self._answers / max(1e-6, now - self._since)
-        if self._from is not None:
-            self._judge(now, throughput)
-        elif self._is_used and self.limit * 1.3 <= self.most:
-            self._from, self._before = self.limit, throughput
+    def _test(self, now: float) -> None:
+        """Test twice the limit."""
+        if self._is_used and self.limit * 1.3 <= self.most:
+            self._before = self.limit, self._answers / max(1e-6, now - self._since)
             self._skip = int(3 * self.limit)  # until the calls of twice the limit are answered
         self.open(now)
 
-    def _judge(self, now: float, throughput: float) -> None:
+    def _judge(self, now: float, limit: float, before: float) -> None:
         """Twice the limit was tested."""
-        tested, limit, before = self.limit, self._from or 1.0, self._before
+        tested, throughput = self.limit, self._answers / max(1e-6, now - self._since)
         if throughput >= GROWS * before:
             self._wait, self.latency.first = FIRST_TEST, tested / throughput  # no call waits
             self.grow(now)
             return
         self._wait, self._skip = min(LAST_TEST, 2 * self._wait), int(tested)
         self.hold(now, limit)
-        self.cause = (
-            f"{self.limit:,.0f} calls at once: {tested:,.0f} gained nothing, {amount(throughput)} answers a second "
-            f"after {amount(before)}"
-        )
