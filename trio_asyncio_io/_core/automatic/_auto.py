@@ -1,58 +1,45 @@
 """The gate `Auto`: as many calls at once, or a second, as the service takes.
 
-The model. A service limits calls in one of four ways, and answers alike in three of them:
+A service limits calls in one of four ways, and answers alike in three of them:
 
     a number    it refuses a call while so many others run in it
     a rate      it refuses a call when so many others started in the last time: a bucket or a window
     a plateau   it refuses none, but has a fixed number of servers: more calls only wait in it
     chance      some calls fail, whatever the load is
 
-Beside these, a service may be down, or state how long to wait (`Retry-After`). The gate has one hypothesis at a time
-and acts on it, and the next refusals test it.
+Beside these, it may be down, or state how long to wait (`Retry-After`). The gate acts on one hypothesis at a time, and
+the next refusals test it. Ten sentences say how:
 
-The hypotheses, and what the gate does:
+ 1. Start: the limit doubles by time from 8 to 128 calls, since with a latency of a minute the first answers come after
+    a minute; then each answer adds two, up to the maximum.
+ 2. Plateau: when more than half of the last calls take twice the latency of the first ones, the limit is what the
+    throughput needs without a wait; from time to time twice the limit is tested, and growth goes on if the throughput
+    of whole generations of calls grows by at least 1.4 x.
+ 3. Credit: each call pays 1/25 of a refusal, at most one refusal is saved, and a refusal that is paid changes nothing.
+ 4. Freeze: after a refusal that is not paid, no call starts until all calls before it are settled, which means that
+    they ran for longer than a refusal takes; then calls start apart for a moment.
+ 5. Ranks: if three refusals are not paid then, their ranks show the cause, where the rank of a call is the number of
+    calls that ran in the service when it started; a refused call was never in the service.
+ 6. Number: if calls of these ranks were seldom admitted, the limit is the median of the ranks; from time to time, when
+    a refusal is saved, a probe of one call more tests it, after 8 answers at first and up to 512 while it is refused.
+ 7. Rate: if calls of these ranks were admitted, or the number has fallen, a 429 is a rate, and starts are paced; the
+    pace doubles until the first refusal, and then follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to
+    what was admitted in the last second, and the next call waits for four gaps.
+ 8. Chance: other refusals of admitted ranks are chance if they have no higher ranks than admitted calls have, and then
+    their share, a fifth of the calls at most, costs nothing; otherwise others use the service too, and half the limit
+    is taken for a number.
+ 9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service until
+    one is admitted; then the gate begins again, but a rate stays a rate.
+10. Sharing: a service that answers 429 may be full of other tasks' calls, so a number is one call less for 0.2 s in
+    2 s; if the call after that is refused, another task has taken the place, and if the first call of a task is
+    refused, it begins with one call at once.
 
-    none      the limit doubles by time up to 128, because with a latency of a minute the first answers come after a
-              minute. Then each answer adds two calls, until calls wait (a plateau) or the maximum is reached
-    number    the limit is the number. From time to time a few calls more, a probe, test whether it still holds
-    rate      starts are paced. The pace doubles until calls are refused; from then on it follows the rate as TCP does
-              (CUBIC, RFC 9438), because it must reach the rate again and again to find out where it is. It doubles
-              again if no call is refused for long after that
-    down      single calls probe the service. When one is admitted, the hypothesis and the limit of before return
+A `Retry-After` above a second is a rate at once, and no call starts until then. Calls that time out cost credit, too,
+and halve the limit.
 
-The evidence. The rank of a call is the number of calls that ran in the service when it started. A refused call was
-never in the service, so the ranks of the calls that started after it fall by one. A call is settled when it was not
-refused for longer than a refusal takes. Each settled call pays 1/25 of a refusal, and at most one refusal is saved. A
-refusal that is paid changes nothing. One that is not paid is a freeze: no call starts until all calls before are
-settled. If three are not paid then, they have a cause, which these rules find in their order:
-
-    1. too many requests (429), and calls of these ranks are admitted, or calls at least two below a number are
-       refused (with a `Retry-After`: below it), or single calls: a rate
-    2. otherwise, calls of these ranks are admitted, and refused calls have no higher ranks than admitted ones: chance.
-       Refusals up to their share, a fifth of the calls at most, cost nothing from then on
-    3. no call of these ranks is admitted: a number, the median of the ranks
-    4. otherwise others use the service, too: a number, half the limit. The calls at half the limit are the evidence
-       for rule 2
-
-Five calls in a row that started after the first refusal was known are refused: the service is down. In a rate, each
-refusal is a cut to what was admitted in the last second. If it names no time, the next call waits for two gaps of the
-pace; the wait doubles with each refusal in a row, since a window stays closed for the rest of its second. A pause
-(`Retry-After` above a second) is a rate at once.
-
-The tests. A probe needs a saved refusal. If it is refused, the next one comes after twice as many answers, up to 512;
-if it is admitted, twice as many calls are the next probe. A plateau is tested in the same way, with twice the limit: if
-the throughput of whole generations of calls grows by at least 1.4 x, the limit grows again.
-
-Sharing. A service that answers 429 may be full of the calls of other tasks. Those who came first would keep all places,
-because each starts a call as soon as one has ended. So a number is one call less for 0.2 s in 2 s. If the call after
-that is refused, another task has taken the place, and the number stays one less. A task that is refused from its first
-call on probes every 5 s at least, and begins with one call at once. With a `Retry-After`, a rate is more likely: calls
-that are refused one below a number show it.
-
-Manners. Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and then calls start apart. A
-probe is one call in 25 at most, whatever the limit is and however many tasks share it.
-
-Thresholds are near the geometric mean of the outcomes that they separate, so an error of 25 % decides nothing.
+Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and a probe is one call in 25 at most,
+however many tasks share the service. Thresholds are near the geometric mean of the outcomes that they separate, so an
+error of 25 % decides nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +47,7 @@ from __future__ import annotations
 import logging
 from math import inf
 from random import random
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from ..._values.checks import check_int, check_seconds
 from ..._values.describe import amount, in_words, plural
@@ -74,7 +61,6 @@ __all__ = ["Auto"]
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
-BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
 ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
 APART, APART_FOR = 4, 3.0  # starts in the time of a refusal, until three times that of a freeze after its begin
 JITTER = 0.1  # of a pause, so that processes do not return together
@@ -82,8 +68,6 @@ LONGEST_PAUSE = 60.0  # seconds
 FORGOTTEN_AFTER = 600.0  # seconds
 
 _log = logging.getLogger("trio_asyncio_io")
-
-Hypothesis: TypeAlias = Literal["none", "number", "rate"]
 
 
 class Auto(ConfiguredGate):
@@ -152,7 +136,7 @@ class Auto(ConfiguredGate):
         self.first = min(self.start or START, self.most)
         self.unanswered = min(max(BY_TIME, self.first), self.most)
         first = float(self.first)
-        self._limited_by: Hypothesis = "none"
+        self._limited_by: Literal["none", "number", "rate"] = "none"
         self._number, self._pace, self._plateau = Number(1, 0), Pace(), Plateau(first, self.most)
         self._ramp: Ramp | None = Ramp(inf, first, float(self.unanswered))
         self._calls, self._evidence, self._outage = Calls(), Evidence(), Outage()
@@ -212,7 +196,7 @@ class Auto(ConfiguredGate):
         return self._until_allowed(now)
 
     def _climb(self, now: float) -> None:
-        if self._ramp is not None and self._calls.started:
+        if self._ramp is not None:
             self._plateau.limit = self._ramp.limit(now)
             if self._plateau.limit >= self._ramp.top:
                 self._ramp = None
@@ -402,13 +386,13 @@ class Auto(ConfiguredGate):
     def _to_rate(self, now: float) -> None:
         self._limited_by, self._cut_at, self._ramp = "rate", now, None
         self._plateau.limit = float(self.most)
-        self._pace.begin(max(now, self._paused_until), BURST * self._calls.rate(now))
+        self._pace.begin(max(now, self._paused_until), self._calls.rate(now))
 
     def _cut_rate(self, now: float) -> None:
         resumes = max(now, self._paused_until)
         if now >= self._cut_at + EVENT:
             self._cut_at = now
-            self._pace.cut(now, resumes, self._calls.rate(now) * (BURST if resumes > now else 1.0))
+            self._pace.cut(now, resumes, self._calls.rate(now))
         if resumes == now:  # the service has not named the time of the next call
             self._pace.hold(now)
 
