@@ -147,30 +147,19 @@ def test_more_than_a_fifth_of_the_calls_does_not_fail_by_chance() -> None:
     assert not evidence_of(*((rank % 20, rank % 4 == 0) for rank in range(120))).is_chance
 
 
-def waits_of_probes(outage: Outage, probes: int, *, is_throttled: bool) -> list[float]:
-    waits, now = [], 0.0
-    outage.refused(now, now, is_throttled=is_throttled)
+def test_probes_of_a_service_that_stays_down_become_rarer() -> None:
+    outage, waits, now = Outage(), [], 0.0
+    outage.refused(now, now)
     outage.begin(now)
-    for _ in range(probes):
+    for _ in range(60):
         waits.append(outage.until - now)
         now = outage.until
         outage.probe(now)
-    return waits
-
-
-def test_probes_of_a_service_that_stays_down_become_rarer() -> None:
-    outage = Outage()
-    waits = waits_of_probes(outage, 12, is_throttled=False)
     assert waits[:4] == pytest.approx([0.1] * 4)
-    assert waits[-1] == pytest.approx(sum(waits[:-1]) / 4)
+    assert waits[11] == pytest.approx(sum(waits[:11]) / 4)
+    assert max(waits) == pytest.approx(5.0)
     outage.end()
     assert (outage.is_on, outage.since) == (False, inf)
-
-
-def test_a_service_that_answers_429_is_probed_each_five_seconds_at_least() -> None:
-    waits = waits_of_probes(Outage(), 60, is_throttled=True)
-    assert waits[:4] == pytest.approx([0.1] * 4)
-    assert max(waits) == pytest.approx(5.0)
 
 
 # Limits

@@ -77,16 +77,15 @@ class Auto(ConfiguredGate):
     calls wait in the service: more than half of the last calls took twice the latency of the first ones. From time to
     time it tests whether twice as many calls gain throughput.
 
-    The service's refusals say what its limit is. If it refuses calls beyond a number, this number stays, and a few
-    calls more test it after 8 to 512 answers. If it refuses calls by their rate, starts are paced like TCP (CUBIC, RFC
+    The service's refusals say what its limit is. If it refuses calls beyond a number, this number stays, and one call
+    more tests it after 8 to 512 answers. If it refuses calls by their rate, starts are paced like TCP (CUBIC, RFC
     9438). If calls fail whatever the load is, they hold no other call back. A refusal for which there are not 25 other
     calls stops all starts until it is known how the calls before it ended: for about the time of a refusal.
 
     In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.1 s
-    at first and later after a quarter of the time for which it has been down; after 5 s at most if it answers 429,
-    because it may be full of the calls of others. Then the former limit returns. If the service states how long to wait
-    (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s; a longer time is logged once, as a
-    warning. A second or less applies to the refused call only (its retry strategy).
+    at first and later after a quarter of the time for which it has been down, 5 s at most. Then the gate begins again.
+    If the service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s;
+    a longer time is logged once, as a warning. A second or less applies to the refused call only (its retry strategy).
     After `give_up` seconds without an accepted call, the operator fails with the service's own exception. Give the
     operator a retry strategy: refused calls are not repeated otherwise.
 
@@ -209,13 +208,11 @@ class Auto(ConfiguredGate):
             return inf if self._ramp is None else self._ramp.wait(running, now)
         if self._limited_by == "rate":
             return self._pace.next_start - now
-        wait = 0.0
+        if self._limited_by == "number" and running >= self._number.known and now < self._number.free_until:
+            return self._number.free_until - now
         if now < self._frozen_at + APART_FOR * self._calls.settling:
-            wait = self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now
-        if self._limited_by == "number" and running >= self._number.known:
-            # Apart from other starts: a burst at a bucket looks like a number
-            wait = max(wait, self._number.free_until - now, self._started_at + 0.5 / self._calls.rate(now) - now)
-        return wait
+            return self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now
+        return 0.0
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
@@ -266,7 +263,7 @@ class Auto(ConfiguredGate):
         if self._kind == "throttled" and credit >= 0 and now >= number.free_at:
             number.give_back(now)
         elif credit >= 1 and self._answers >= number.probe_at and self.limit < self.most:
-            self._plateau.limit = float(number.known + 1)
+            self._plateau.limit = float(min(self.most, number.known + number.step))
 
     def _settle(self, now: float, until: float) -> None:
         """Calls that started until then are evidence, and decide about a probe."""
@@ -401,7 +398,7 @@ class Auto(ConfiguredGate):
     def _is_down(self, now: float, start: float) -> bool:
         """Whether this refusal is one of an outage."""
         outage = self._outage
-        outage.refused(now, start, is_throttled=self._kind == "throttled")
+        outage.refused(now, start)
         if not outage.is_on and outage.in_a_row >= IN_A_ROW and not self._calls.is_one_settled(outage.since, now):
             self._cut_at = now
             outage.begin(now)

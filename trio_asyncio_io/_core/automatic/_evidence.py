@@ -25,7 +25,7 @@ AT_LIMIT = 0.75  # of the admitted calls have a lower rank than a refused one: h
 IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
 FIRST_LOOK = 0.1  # seconds between probes
 LATER_LOOKS = 0.25  # of the time of an outage: probes of a service that stays down become rarer
-LONGEST_LOOK = 5.0  # seconds, if it answers 429: it may be full of the calls of other tasks, which leave places
+LONGEST_LOOK = 5.0  # seconds: a service that is full of the calls of other tasks has free places now and then
 
 ROUNDING = 1e-7
 
@@ -192,11 +192,9 @@ class Outage:
         self.in_a_row = 0
         self.until = self._known = self._began = -inf
         self.is_on = False
-        self._longest = inf
 
-    def refused(self, now: float, start: float, *, is_throttled: bool) -> None:
+    def refused(self, now: float, start: float) -> None:
         """A call was refused."""
-        self._longest = LONGEST_LOOK if is_throttled else inf
         if self.since == inf:
             self.since, self._known = start, now
         self.in_a_row += start >= self._known
@@ -207,7 +205,7 @@ class Outage:
 
     def probe(self, now: float) -> None:
         """No other probe starts for some time."""
-        self.until = now + min(self._longest, max(FIRST_LOOK, LATER_LOOKS * (now - self._began)))
+        self.until = now + min(LONGEST_LOOK, max(FIRST_LOOK, LATER_LOOKS * (now - self._began)))
 
     def end(self) -> None:
         """A call was admitted."""

@@ -12,6 +12,7 @@ __all__ = ["EVENT", "FIRST_CALLS", "Number", "Pace", "Plateau", "Ramp"]
 DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a fifth
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
+A_FEW = 4  # calls of a probe after one that was admitted: at a bucket, several are refused
 FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
 CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
@@ -60,7 +61,8 @@ class Number:
     Attributes:
         known: The number, without a call that is given back.
         times: How often one more was refused.
-        probe_at: The answers after which a probe is due.
+        step: The calls of a probe.
+        probe_at: The answers after which it is due.
         free_at: The next call may be given back then.
         free_until: No probe starts until then.
     """
@@ -69,7 +71,7 @@ class Number:
         self.known, self.times, self.probe_at = max(1, known), 1, answers + FIRST_TEST
         self.free_until = self.free_at = -inf
         self._is_given_back = False
-        self._wait = FIRST_TEST
+        self.step, self._wait = 1, FIRST_TEST
 
     @property
     def found(self) -> int:
@@ -78,15 +80,15 @@ class Number:
 
     def refused(self, rank: int, answers: int) -> None:
         """A probe was refused, as predicted: the next one comes later."""
-        self._wait = min(LAST_TEST, 2 * self._wait)
+        self.step, self._wait = 1, min(LAST_TEST, 2 * self._wait)
         self.known, self._is_given_back = max(1, rank), False
         self.times, self.probe_at = self.times + 1, answers + self._wait
 
     def admitted(self, answers: int) -> None:
-        """A probe was admitted. If the service takes more than before, the next one comes soon."""
+        """A probe was admitted. If the service takes more than before, the next one comes soon, with a few calls."""
         self.known += 1
         if not self._is_given_back:
-            self._wait, self.probe_at = FIRST_TEST, answers + FIRST_TEST
+            self.step, self._wait, self.probe_at = A_FEW, FIRST_TEST, answers + FIRST_TEST
         self._is_given_back = False
 
     def give_back(self, now: float) -> None:
@@ -248,6 +250,7 @@ class Plateau:
                 f"{int(self.limit):,} calls at once: more only wait, {amount(throughput)} a second are answered"
             )
         elif self._answers >= max(FIRST_CALLS, self._limit_then):
+            self._is_growing = self.limit < self.most or not self._is_used
             self.open(now)
 
     def _test(self, now: float) -> None:
