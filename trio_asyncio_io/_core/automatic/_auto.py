@@ -263,6 +263,7 @@ class Auto(ConfiguredGate):
         if self._kind == "throttled" and credit >= 0 and now >= number.free_at:
             number.give_back(now)
         elif credit >= 1 and self._answers >= number.probe_at and self.limit < self.most:
+            number.probe(now)
             self._plateau.limit = float(min(self.most, number.known + number.step))
 
     def _settle(self, now: float, until: float) -> None:
