@@ -20,8 +20,9 @@ the next refusals test it. Ten sentences say how:
     they ran for longer than a refusal takes; then calls start apart for a moment.
  5. Ranks: if three refusals are not paid then, their ranks show the cause, where the rank of a call is the number of
     calls that ran in the service when it started; a refused call was never in the service.
- 6. Number: if calls of these ranks were seldom admitted, the limit is the median of the ranks; from time to time, when
-    a refusal is saved, a probe of one call more tests it, after 8 answers at first and up to 512 while it is refused.
+ 6. Number: if calls of these ranks were seldom admitted, the limit is the median of the ranks; when a refusal is
+    saved, a probe of one call more tests it, after 8 answers at first and up to 512 while it is refused; after one that
+    is admitted, the next one has four calls.
  7. Rate: if calls of these ranks were admitted, or the number has fallen, a 429 is a rate, and starts are paced; the
     pace doubles until the first refusal, and then follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to
     what was admitted in the last second, and the next call waits for four gaps.
@@ -37,7 +38,7 @@ the next refusals test it. Ten sentences say how:
 A `Retry-After` above a second is a rate at once, and no call starts until then. Calls that time out cost credit, too,
 and halve the limit.
 
-Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and a probe is one call in 25 at most,
+Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and each probe needs 25 calls before it,
 however many tasks share the service. Thresholds are near the geometric mean of the outcomes that they separate, so an
 error of 25 % decides nothing.
 """
@@ -191,15 +192,12 @@ class Auto(ConfiguredGate):
             if wait > ROUNDING:
                 return wait
             self._thaw(now)
-        self._climb(now)
-        return self._until_allowed(now)
-
-    def _climb(self, now: float) -> None:
         if self._ramp is not None:
             self._plateau.limit = self._ramp.limit(now)
             if self._plateau.limit >= self._ramp.top:
                 self._ramp = None
                 self._plateau.open(now)
+        return self._until_allowed(now)
 
     def _until_allowed(self, now: float) -> float:
         """The seconds until the limit and the pace allow one more call."""
