@@ -142,6 +142,15 @@ def test_chance_that_was_accepted_costs_nothing_and_ends_when_twice_as_many_are_
     assert not evidence.is_chance
 
 
+def test_chance_that_was_rejected_is_not_accepted_again() -> None:
+    calls = [(rank % 20, rank % 10 == 0) for rank in range(100)]
+    evidence = evidence_of(*calls)
+    assert evidence.is_chance
+    evidence.accepted = evidence.share
+    evidence.reject()
+    assert not evidence_of(*calls, evidence=evidence).is_chance
+
+
 def test_more_than_a_fifth_of_the_calls_does_not_fail_by_chance() -> None:
     assert evidence_of(*((rank % 20, rank % 6 == 0) for rank in range(120))).is_chance
     assert not evidence_of(*((rank % 20, rank % 4 == 0) for rank in range(120))).is_chance

@@ -27,8 +27,8 @@ the next refusals test it. Ten sentences say how:
     pace doubles until the first refusal, and then follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to
     what was admitted in the last second, and the next call waits for four gaps.
  8. Chance: other refusals of admitted ranks are chance if they have no higher ranks than admitted calls have, and then
-    their share, a fifth of the calls at most, costs nothing; otherwise others use the service too, and half the limit
-    is taken for a number.
+    their share, 18 % of the calls at most, costs nothing; otherwise others use the service too, and half the limit is
+    taken for a number, also if it seemed to be chance before.
  9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service until
     one is admitted; then the gate begins again, but a rate stays a rate.
 10. Sharing: a service that answers 429 may be full of other tasks' calls, so a number is one call less for 0.2 s in
@@ -357,7 +357,7 @@ class Auto(ConfiguredGate):
         self._plateau.hold(now, limit)
 
     def _to_number(self, now: float, number: int) -> None:
-        self._evidence.accepted = 0.0
+        self._evidence.reject()
         self._limited_by = "number"
         self._number = Number(min(number, self.limit), self._answers)
         self._cut(now, self._number.known)

@@ -19,7 +19,7 @@ PRICE = 25.0  # calls that pay for a refusal: 0.04 refusals a call
 STRIKES = 3  # refusals that are not paid have a cause: one or two may be chance
 MEMORY = 400  # calls: the share of failures has an error of a quarter if it is 4 %
 
-MOST_FAILING = 0.2  # of the calls fail by chance at most: a full service refuses more
+MOST_FAILING = 0.18  # of the calls fail by chance at most: a full service refuses more
 AT_LIMIT = 0.75  # of the admitted calls have a lower rank than a refused one: half by chance, all at a limit
 
 IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
@@ -134,6 +134,7 @@ class Evidence:
         self.credit = self.accepted = 0.0
         self._calls: deque[Call] = deque(maxlen=MEMORY)
         self._since = inf  # the start of the first call whose refusal is not paid
+        self._was_chance = False
 
     def add(self, call: Call) -> None:
         """A call is settled. Calls come in the order of their starts."""
@@ -165,12 +166,16 @@ class Evidence:
     @property
     def is_chance(self) -> bool:
         """Whether calls are refused at any rank, and not only while many run (the statistic of Mann and Whitney)."""
-        if self.share > MOST_FAILING:
+        if self._was_chance or self.share > MOST_FAILING:
             return False
         admitted = sorted(call.rank for call in self._calls if not call.was_refused)
         refused = [call.rank for call in self._calls if call.was_refused]
         lower = sum(bisect_left(admitted, rank) + bisect_right(admitted, rank) for rank in refused) / 2
         return lower < AT_LIMIT * len(admitted) * len(refused)
+
+    def reject(self) -> None:
+        """Calls are refused at a limit, after all. If it seemed to be chance before, it will not again."""
+        self.accepted, self._was_chance = 0.0, self._was_chance or self.accepted > 0
 
     def clear(self) -> None:
         """The refusals have led to a cut, or to another hypothesis."""
