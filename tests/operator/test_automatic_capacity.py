@@ -7,6 +7,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
 import pytest
@@ -213,9 +214,12 @@ def test_no_task_takes_all_places_of_a_service_that_answers_the_others_with_429(
 
 @pytest.mark.slow
 def test_a_429_with_a_time_to_wait_stays_a_rate_even_if_it_refuses_single_calls() -> None:
-    service = AnyService(Settings(gamma(3.0), rate=10.0, burst=1.0, refusal=0.005, hint=1.0), 1)
-    assert simulate(1e4, service, [Auto(most=100)], rows=[500]) < 300.0
-    assert service.refused <= POLITE * 500
+    times = []
+    for seed in range(1, 6):
+        service = AnyService(Settings(gamma(3.0), rate=10.0, burst=1.0, refusal=0.005, hint=1.0), seed)
+        times.append(simulate(1e4, service, [Auto(most=100)], rows=[500], seed=seed))
+        assert service.refused <= POLITE * 500
+    assert median(times) < 240.0
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a 
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
 A_FEW = 4  # calls of a probe after one that was admitted: at a bucket, several are refused
-PROBE_AFTER = 0.1  # seconds after other calls: a burst at a bucket looks like a number
+PROBE_AFTER = 0.15  # seconds after other calls: a burst at a bucket looks like a number
 FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
 CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refusal, and how fast it grows
