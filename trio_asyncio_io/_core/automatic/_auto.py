@@ -57,8 +57,6 @@ from ..refusals import Refusals
 from ._evidence import IN_A_ROW, ROUNDING, STRIKES, Calls, Evidence, Outage
 from ._limits import EVENT, FIRST_CALLS, Number, Pace, Plateau, Ramp
 
-__all__ = ["Auto"]
-
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files

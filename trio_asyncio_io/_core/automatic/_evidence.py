@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["PRICE", "ROUNDING", "STRIKES", "Calls", "Evidence", "Outage"]
-
 UNKNOWN = 1.0  # seconds: a refusal takes at most this long, as long as none has come
 SPAN = 1.0  # seconds over which a rate is measured: a shorter time measures the burst of a bucket
 FEW = 20  # calls, whose rate has an error of a quarter

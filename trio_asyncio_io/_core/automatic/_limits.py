@@ -7,8 +7,6 @@ from random import random
 
 from ..._values.describe import amount
 
-__all__ = ["EVENT", "FIRST_CALLS", "Number", "Pace", "Plateau", "Ramp"]
-
 DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a fifth
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
