@@ -11,8 +11,6 @@ from trio.testing import MockClock
 
 from . import _timer
 
-__all__ = ["ASYNCIO", "TRIO", "Backend"]
-
 Async = Callable[..., Awaitable[Any]]
 
 

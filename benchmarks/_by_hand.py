@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-__all__ = ["CAPACITY", "TIMEOUT", "Latency", "blocking_call", "gathered", "requesting", "sleeping", "sliding_loop"]
-
 CAPACITY = 100
 TIMEOUT = 5.0
 AHEAD = 10_000  # rows in the window, beside those of the frame that was read last

@@ -14,8 +14,6 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from ._prose import filled
 from ._report import Report, Section
 
-__all__ = ["Part", "run"]
-
 WIDTH = 150  # columns, if there is no terminal
 
 

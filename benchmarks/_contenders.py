@@ -13,8 +13,6 @@ from trio_asyncio_io import AsyncWaitOperator
 from ._backends import TRIO, Backend
 from ._loops import worker_loop
 
-__all__ = ["FLOOR", "NOTHING", "NOT_INSTALLED", "Call", "Contender", "Loop", "Received", "ours", "with_operator"]
-
 NOT_INSTALLED = "not installed: .ci/just bench installs it"
 Call = Callable[[int], Awaitable[Any]]
 Received = Callable[[], object]

@@ -23,8 +23,6 @@ from ._contenders import with_operator
 from ._report import Line, Section
 from ._rounds import measure, wall_seconds
 
-__all__ = ["BATCH", "cost", "seconds_to_run", "session"]
-
 CAPACITY = 100
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 

@@ -10,8 +10,6 @@ from typing import Any
 from ._picture import FLOOR, MUTED, OTHERS, OURS, SERIES, picture
 from ._report import Report
 
-__all__ = ["FIGURES", "Figure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Figure:

@@ -17,8 +17,6 @@ from ._latencies import seconds_of
 from ._report import Line, Section
 from ._rounds import in_words, measure
 
-__all__ = ["first_result"]
-
 RUNS = count()
 
 

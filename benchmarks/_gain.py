@@ -19,8 +19,6 @@ from ._latencies import seconds_of, steady_seconds_of
 from ._report import Line, Section
 from ._timer import sleep
 
-__all__ = ["gain", "greedy_seconds"]
-
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
 WARM_UP = 10 * CAPACITY  # rows
 ADDED = "answer long"

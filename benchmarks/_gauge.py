@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Gauge"]
-
 
 class Gauge:
     """Counts the calls in flight. For one thread.

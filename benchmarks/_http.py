@@ -12,8 +12,6 @@ from ._http_server import serving
 from ._report import Line, Section
 from ._rounds import Rounds, alternate
 
-__all__ = ["http"]
-
 CAPACITY = 100
 RATIOS = ("ratio", "from", "to")
 FORMATS = {"requests/s": "{:,.0f}", **dict.fromkeys(RATIOS, "{:.2f}"), "μs CPU": "{:.0f}"}

@@ -14,8 +14,6 @@ import trio
 
 from udfs.http import client
 
-__all__ = ["CLIENTS", "Cost", "Workers"]
-
 Get = Callable[[str], Awaitable[Any]]
 
 

@@ -15,8 +15,6 @@ import httptools
 
 from ._latencies import seconds_of
 
-__all__ = ["serving"]
-
 BODY = b'{"origin": "JFK", "time_hour": "2013-01-01T10:00:00", "temp": 12.5, "wind": 3.25}'
 HEADERS = b"date: Tue, 01 Jan 2013 00:00:00 GMT\r\nserver: benchmark\r\ncontent-type: application/json\r\n"
 SLOW = b"/slow/"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from random import Random
 from statistics import fmean
 
-__all__ = ["mean_latency", "seconds_of", "steady_seconds_of"]
-
 MEAN_SECONDS = 0.020
 STRAGGLER_SECONDS = 1.0
 STRAGGLER_SHARE = 0.01

@@ -7,8 +7,6 @@ from typing import Any
 
 import trio
 
-__all__ = ["task_per_element", "worker_loop"]
-
 Call = Callable[[int], Awaitable[Any]]
 
 

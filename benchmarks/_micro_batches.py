@@ -15,8 +15,6 @@ from udfs import CarryOver, unordered_wait
 
 from ._report import Line, Section
 
-__all__ = ["micro_batches"]
-
 ROWS = 200  # in a micro-batch
 STRAGGLERS = 0.01
 MEAN_SECONDS = 0.02

@@ -21,8 +21,6 @@ from ._contenders import Call, Contender, Received, with_operator
 from ._overhead import CAPACITY, ORDERED, Size, compared
 from ._report import Line, Section
 
-__all__ = ["IN_USE", "Use", "bytes_per_record", "options"]
-
 BUFFER = 10_000
 LEAST = 1_000  # records: as many as groups of 10 have in calls
 RETRY = FixedDelay(3, 0.0, retry_on=transient)

@@ -14,8 +14,6 @@ from ._peers import PEERS
 from ._report import Line, Section
 from ._rounds import in_words, measure
 
-__all__ = ["CAPACITY", "ORDERED", "TIMEOUT", "UNORDERED", "Size", "compared", "counted", "overhead"]
-
 CAPACITY = 100
 TIMEOUT = 5.0
 ORDERED = ours("ordered", mode="ordered")

@@ -11,8 +11,6 @@ from ._figures import FIGURES
 from ._prose import number
 from ._report import Report
 
-__all__ = ["table", "text_of", "write_page"]
-
 WORDS = Path(__file__).with_name("page.md")
 BLOCK = re.compile(r"\n(?=\* |\n)")
 PLACE = re.compile(r"\[\[(.*?)\]\]")  # section | line | column, and a format if it is not that of the section

@@ -9,8 +9,6 @@ from typing import Any
 from ._backends import ASYNCIO
 from ._contenders import Call, Contender, Received
 
-__all__ = ["PEERS"]
-
 
 async def _gather(call: Call, elements: int, capacity: int, seconds: float, _: Received) -> None:
     """A semaphore, and a timeout for each; the results arrive together at the end."""

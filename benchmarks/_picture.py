@@ -10,8 +10,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FLOOR", "INK", "MUTED", "OTHERS", "OURS", "SERIES", "picture"]
-
 # Okabe and Ito's colours, which can be distinguished with any colour vision. matplotlib draws with the colours for
 # light pages. In the file each becomes a CSS variable, with another value on dark pages.
 INK, MUTED = "#1f2328", "#59636e"

@@ -11,8 +11,6 @@ import re
 
 from ._report import Report
 
-__all__ = ["filled", "number"]
-
 FIGURE = re.compile(r"(<!--figure: (?P<place>[^>]*?)-->)[^<]*(<!--/figure-->)")
 
 

@@ -14,8 +14,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Line", "Report", "Section", "machine"]
-
 PEAK = "peak in flight"
 # Contenders that are not measured any more: their lines are kept
 RECORDED: tuple[str, ...] = ("Daft", "Pathway", "PyFlink", "Flink, in Java")

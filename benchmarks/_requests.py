@@ -23,8 +23,6 @@ from ._report import Line, Section
 from ._rounds import Rounds, alternate, in_words
 from ._year import TICKS, fields
 
-__all__ = ["Fetch", "requests"]
-
 SIZES = (10_000, 1_000, 100)  # of Arrow batches; the first is Spark's default
 
 

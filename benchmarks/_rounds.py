@@ -10,8 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["Rounds", "alternate", "in_words", "measure", "wall_seconds"]
-
 T = TypeVar("T")
 
 

@@ -11,8 +11,6 @@ from ._peers import PEERS
 from ._report import Line, Section
 from ._window import WARM_SECONDS, Rate, rate
 
-__all__ = ["throughput"]
-
 CAPACITY = 100
 SECONDS = 12.0  # the latencies repeat after 6.15 seconds; twice that makes the share exact
 BASIC = (FLOOR, ORDERED, UNORDERED)

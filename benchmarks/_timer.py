@@ -12,8 +12,6 @@ from itertools import count
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, RunVar, Task
 
-__all__ = ["sleep"]
-
 
 class _Alarm:
     """A task to wake, unless it is cancelled first."""

@@ -13,8 +13,6 @@ from ._enriching import BATCH
 from ._report import Line, Section
 from ._timer import sleep
 
-__all__ = ["two_operators"]
-
 CAPACITY = 400  # of each operator
 SECONDS = 0.5  # of a call
 SIZES = {

@@ -10,8 +10,6 @@ from ._gauge import Gauge
 from ._latencies import mean_latency, seconds_of
 from ._overhead import TIMEOUT
 
-__all__ = ["WARM_SECONDS", "Rate", "rate"]
-
 WARM_SECONDS = 1.5  # longer than the longest call
 
 

@@ -12,8 +12,6 @@ from tempfile import TemporaryDirectory
 
 from ._report import Line, Section
 
-__all__ = ["TICKS", "fields", "year"]
-
 FLIGHTS, FLIGHTS_OF_JANUARY = 336_776, 27_004
 SECONDS = 0.2  # between two looks at the processes
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -17,8 +17,6 @@ from pathlib import Path
 from tarfile import TarFile
 from tempfile import TemporaryDirectory
 
-__all__ = ["ROOT", "counted"]
-
 ROOT = Path(__file__).parents[1]
 CHILD = ROOT / "benchmarks" / "children" / "counted.py"
 # By capacity: the lengths of two runs, whose difference has no start. The first one fills buffer and sample

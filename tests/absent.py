@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-__all__ = ["run_without"]
-
 _FINDER = """
 import sys
 class Absent:

@@ -10,8 +10,6 @@ import os
 import threading
 from pathlib import Path
 
-__all__ = ["CpuMeter"]
-
 SECONDS_BETWEEN_READINGS = 0.5
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 

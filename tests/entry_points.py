@@ -11,8 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.support import PATIENCE, thorough_except, variation_except
 from udfs import async_pandas_udf, keyed_wait, ordered_wait, unordered_wait
 
-__all__ = ["COLUMN_AND_ROWS", "EVERY_ENTRY_POINT", "with_answer"]
-
 # `just test` runs a column UDF and one operator, which have little code in common; the others vary the operator's order
 EVERY_ENTRY_POINT = pytest.mark.parametrize(
     "entry_point", thorough_except(["column", "unordered"], ["column", "ordered", "unordered", "keyed"])

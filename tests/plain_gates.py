@@ -6,8 +6,6 @@ from math import inf
 
 from trio_asyncio_io._core.gate import Classify, ConfiguredGate, Outcome
 
-__all__ = ["AtMost", "Throttle"]
-
 
 class AtMost(ConfiguredGate):
     """Admits `most` calls at once.

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["LONGEST", "GroupScheduling", "group_of", "sort_by_length"]
-
 # The groups that take longest, in the order in which they start. Spark's tests are two groups of about one length, so
 # that two of the processes have a JVM from the start
 LONGEST = (

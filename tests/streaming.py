@@ -12,8 +12,6 @@ from urllib.parse import unquote, urlparse
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
-__all__ = ["ROCKSDB", "STATE_STORE", "PatientQuery", "committed"]
-
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 

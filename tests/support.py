@@ -11,17 +11,6 @@ from typing import Any
 import pytest
 import trio
 
-__all__ = [
-    "PATIENCE",
-    "outputs",
-    "receive_and_snapshot",
-    "stable_id",
-    "thorough_except",
-    "timed_outputs",
-    "variation_except",
-    "wait_until",
-]
-
 # Seconds after which a test fails because something hangs. Longer than any machine needs, however busy it is.
 PATIENCE = 600.0
 

@@ -9,8 +9,6 @@ import sysconfig
 import venv
 from pathlib import Path
 
-__all__ = ["ROOT", "environment_of_a_user", "install"]
-
 ROOT = Path(__file__).parents[1]
 
 # Variables that a developer's shell or the justfile may set, and a user's shell does not. Without bytecode, each of

@@ -16,8 +16,6 @@ from trio_asyncio_io import ExponentialBackoff, FixedDelay, RetryStrategy
 from trio_asyncio_io.gates import settle
 from trio_asyncio_io.rehearsal import RecordedCall
 
-__all__ = ["HELD_OUT", "SERVICES", "BusyError", "Planted", "function_of"]
-
 Draw: TypeAlias = Callable[[Random], tuple[float, Exception | None]]
 Answer: TypeAlias = tuple[float, RecordedCall]
 Begin: TypeAlias = Callable[[float, float], Answer]

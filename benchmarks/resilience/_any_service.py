@@ -12,8 +12,6 @@ import trio
 
 from ._services import StatusError
 
-__all__ = ["AnyService", "Latency", "Settings", "bimodal", "exponential", "fixed", "gamma", "lognormal", "with_tail"]
-
 Latency = Callable[[Random], float]
 
 

@@ -15,20 +15,6 @@ from ._any_service import AnyService, Latency, Settings, bimodal, exponential, f
 from ._experiment import Criterion, Experiment, Result
 from ._run import GatesOfTask, simulate
 
-__all__ = [
-    "BOTH",
-    "CASES",
-    "EXPERIMENTS",
-    "FAST",
-    "FAST_ENOUGH",
-    "KIND",
-    "POLITE",
-    "REFUSED",
-    "SEEDS",
-    "USUAL",
-    "WORST",
-]
-
 OURS = 'capacity="auto"'
 MOST, USUAL = 800, 100
 GRID = (1, 2, 4, 8, 16, 25, 40, 64, 100, 200, 400, MOST)

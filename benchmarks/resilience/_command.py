@@ -9,8 +9,6 @@ from .._command import run
 from ._experiments import EXPERIMENTS
 from ._page import write_page
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run the experiments, print the tables and write the files."""

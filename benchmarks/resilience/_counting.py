@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-__all__ = ["between", "most_in_a_second", "per_second"]
-
 Points = list[tuple[float, float]]
 
 

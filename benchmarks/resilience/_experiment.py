@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from .._report import Line, Section
 
-__all__ = ["Criterion", "Experiment", "Points", "Result"]
-
 Points = list[tuple[float, float]]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from . import _automatic, _outages, _rates
 from ._experiment import Experiment
 
-__all__ = ["EXPERIMENTS"]
-
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for module in (_automatic, _rates, _outages) for experiment in module.EXPERIMENTS
 }

@@ -14,8 +14,6 @@ from udfs._limits.cluster_gates import LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._limits.tokens import Grant, Request, TokenSource
 
-__all__ = ["SimulatedSource", "leases"]
-
 AHEAD = 1e4  # the source's clock minus Trio's
 
 

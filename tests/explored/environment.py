@@ -11,8 +11,6 @@ from tests.explored.loom import Violation
 from trio_asyncio_io import StreamRecord, Watermark
 from trio_asyncio_io.gates import Gate
 
-__all__ = ["BACKOFF", "BaseSetting", "Bit", "Outputs", "key_of", "name_of", "named"]
-
 BACKOFF = 1.0
 Name = tuple[Any, ...]  # of an output: (record, number of the output), or ("watermark", timestamp)
 

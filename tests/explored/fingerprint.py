@@ -13,8 +13,6 @@ from typing import Any
 
 import trio
 
-__all__ = ["Fingerprint"]
-
 # Fields and classes on which no future depends: accounts, and what is the same in the whole run
 IGNORED = frozenset(
     {"Counters", "Flow", "Sampling", "Samples", "Invoker", "Options", "Holder", "BlockContext", "Pace", "Context"}

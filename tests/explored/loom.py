@@ -40,8 +40,6 @@ from trio._core import _run
 from tests.explored.fingerprint import Fingerprint
 from tests.interrupting import default_sigint
 
-__all__ = ["LAST", "PRIVATE", "UNBOUNDED", "Event", "Exploration", "Loom", "Violation", "World", "explore"]
-
 # Trio's random numbers decide the order of each batch; the flag makes them shuffle a sorted list, as Hypothesis needs
 # it; and what a task that is ready will be sent is part of the state
 PRIVATE = ((_run, "_r"), (_run, "_ALLOW_DETERMINISTIC_SCHEDULING"), (trio.lowlevel.Task, "_next_send"))

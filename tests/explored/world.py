@@ -33,8 +33,6 @@ from trio_asyncio_io import (
 )
 from trio_asyncio_io.gates import PerKey, RefusedError
 
-__all__ = ["OperatorWorld", "Setting", "explore_world"]
-
 CALL, UNWIND, HANDLER, READ, READ_DEAD, FEED, PUT = "call", "unwind", "handler", "read", "read dead", "feed", "put"
 TEXTS = {
     UNWIND: "the cancelled call of {} unwinds",

@@ -8,8 +8,6 @@ from udfs._memo.answers import BUCKETS
 from udfs._memo.directory import Directory, MemoError
 from udfs._memo.reader import Reader
 
-__all__ = ["remembered"]
-
 
 def remembered(memo: Path) -> int:
     """The number of answers in the memo; 0 if there is none yet."""

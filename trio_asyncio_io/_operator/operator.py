@@ -71,14 +71,13 @@ from .attempts import Invoker
 from .calls import register_operator, remove_operator
 from .errors import NotAsyncError, combine, flatten, is_cancelled, is_caused_by, reraise, split
 from .feeder import Feeder
-from .function import KnowsOutputs, as_function, name_of
+from .function import Function, KnowsOutputs, as_function, name_of
 from .gates import Gates
 from .results import Consumers, Emitter, Results
 from .sharing import Scope
 from .signatures import (
     FlatFunction,
     FlatGroupFunction,
-    Function,
     GroupFunction,
     Key,
     Marked,

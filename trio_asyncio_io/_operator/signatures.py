@@ -20,32 +20,8 @@ from .._core.elements import Element, StreamRecord, Watermark
 from .._core.options import Mode, OptionsArguments
 from .._core.parameters import E
 from .._core.snapshot import Snapshot
-from .function import AsyncFunction, Function
+from .function import AsyncFunction
 from .results import Results
-
-__all__ = [
-    "Flat",
-    "FlatFunction",
-    "FlatGroupFunction",
-    "FlatGroups",
-    "Function",
-    "GroupFunction",
-    "Groups",
-    "Key",
-    "Marked",
-    "MarkedSource",
-    "Mixed",
-    "MixedSource",
-    "PutFlat",
-    "PutFlatGroups",
-    "PutGroups",
-    "PutSingle",
-    "Running",
-    "Single",
-    "SingleMixed",
-    "Source",
-    "ValueOfFunction",
-]
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -16,7 +16,7 @@ from .._core.elements import StreamRecord
 from .._core.options import AllArguments, Options
 from .._values.describe import describe, plural
 from .._values.public import check_keywords, list_keywords, typed_as
-from .function import innermost
+from .function import Function, innermost
 from .operator import AsyncWaitOperator
 from .results import Results
 from .signatures import (
@@ -24,7 +24,6 @@ from .signatures import (
     FlatFunction,
     FlatGroupFunction,
     FlatGroups,
-    Function,
     GroupFunction,
     Groups,
     Key,

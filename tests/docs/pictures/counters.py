@@ -16,8 +16,6 @@ from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import Observer
 from trio_asyncio_io.checkpoints import Checkpoint
 
-__all__ = ["backpressure", "checkpoint", "life"]
-
 
 class Instants(Observer):
     """The instants of four steps."""

@@ -14,8 +14,6 @@ from trio_asyncio_io._values.describe import duration, plural
 from trio_asyncio_io._watch.events import WATERMARK, Event, Trace
 from trio_asyncio_io._watch.svg import document
 
-__all__ = ["Bar", "Drawing", "Panel", "Row", "panels_of", "timeline"]
-
 LEFT, RIGHT, ROW = 124, 16, 26
 MAX_LABEL = 11
 

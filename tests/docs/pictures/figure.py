@@ -8,8 +8,6 @@ from xml.sax.saxutils import escape, quoteattr
 from tests.docs.pictures.style import STYLE
 from trio_asyncio_io._watch.svg import escaped
 
-__all__ = ["LINE", "WIDTH", "Figure", "arrow", "bar", "box", "cross", "dot", "group", "line", "text"]
-
 WIDTH = 640
 LINE = 58  # characters of the title per line
 THICK, THIN = 7, 3  # half the heights of bars

@@ -10,8 +10,6 @@ from typing import Any
 from tests.docs.pictures.figure import Figure, box, text
 from trio_asyncio_io._core.queue import CompletionOrder, InputOrder, Order
 
-__all__ = ["interleavings", "states"]
-
 PLACES = ["source", "waiting", "running", "completed", "leaving", "gone"]
 Node = tuple[str, str]
 Edges = dict[tuple[Node, Node], str]

@@ -11,8 +11,6 @@ import trio
 from trio_asyncio_io import Snapshot, ordered_wait
 from trio_asyncio_io.checkpoints import Checkpoint
 
-__all__ = ["job"]
-
 
 async def square(number: int) -> int:
     await trio.sleep(0.1)

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from tests.docs.pictures import counters, interleavings, queues, snapshot_steps, spark, tasks, timelines
 
-__all__ = ["PICTURES"]
-
 PICTURES: dict[str, Callable[[], str]] = {
     "guide/backpressure.svg": counters.backpressure,
     "guide/checkpoint.svg": counters.checkpoint,

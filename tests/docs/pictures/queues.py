@@ -16,8 +16,6 @@ from trio_asyncio_io.queues import (
     UnorderedStreamElementQueue,
 )
 
-__all__ = ["queues", "stepper"]
-
 KEYED = ["a1", "a2", "b1", "b2"]
 RUNS: dict[str, tuple[Callable[[], StreamElementQueue], list[Any], str]] = {
     "ordered": (lambda: OrderedStreamElementQueue(4), [], "r2 r4 r3 r1"),

@@ -16,8 +16,6 @@ from trio.testing import MockClock
 from trio_asyncio_io._watch.events import Trace
 from trio_asyncio_io.trace import TraceRecorder
 
-__all__ = ["record", "run", "script"]
-
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 

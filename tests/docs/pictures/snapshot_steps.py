@@ -8,8 +8,6 @@ from tests.docs.pictures.runs import run
 from tests.docs.pictures.stepper import Cell, Frame, page
 from trio_asyncio_io import Observer, SnapshotElement, ordered_wait
 
-__all__ = ["snapshot_steps"]
-
 SECONDS = {"a": 0.3, "b": 0.1, "c": 0.3, "d": 0.2, "e": 0.1}
 NAMES, INSTANTS = "abcde", (0.05, 0.15, 0.35, 0.45, 0.55)
 

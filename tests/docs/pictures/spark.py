@@ -16,8 +16,6 @@ from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.testing import Recorder
 from trio_asyncio_io.trace import TraceRecorder
 
-__all__ = ["micro_batches", "spark_bridge"]
-
 SLOTS = 4  # as many as a batch has rows
 SECONDS = [0.3, 0.2, 1.2, 0.3, 0.4, 0.2, 0.3, 0.3, 0.2, 0.4, 0.3, 0.2]
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["LEGEND", "Cell", "Frame", "page"]
-
 LEGEND = {"running": "running", "done": "completed", "wall-box": "watermark", "box": "may not start yet"}
 
 PAGE = """<!doctype html>

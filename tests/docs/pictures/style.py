@@ -2,8 +2,6 @@
 
 from trio_asyncio_io._watch.svg import style_sheet
 
-__all__ = ["STYLE", "TIMELINE"]
-
 # On a narrow screen the drawing shrinks, so its text grows
 TIMELINE = "\n.timeline{max-width:100%;height:auto}" + style_sheet(
     ".timeline",

@@ -8,8 +8,6 @@ from trio.testing import MockClock
 from tests.docs.pictures.figure import Figure, arrow, box, text
 from trio_asyncio_io import unordered_wait
 
-__all__ = ["flink_threads", "task_tree"]
-
 ROLES = {
     "feeder": "reads the source, waits for room",
     "emitter": "sends outputs in their order",

@@ -17,20 +17,6 @@ from tests.docs.pictures.runs import record, run, script
 from trio_asyncio_io import keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
-__all__ = [
-    "failures",
-    "head_of_line",
-    "moved",
-    "order",
-    "retries",
-    "snapshots",
-    "structured",
-    "time_limits",
-    "trace_run",
-    "watermarks",
-    "why_async",
-]
-
 
 def why_async() -> str:
     """D1: eight calls in three ways."""

@@ -10,8 +10,6 @@ from tests.docs.pictures.runs import run, script
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.trace import TraceRecorder
 
-__all__ = ["PICTURES"]
-
 Lookup = Callable[[str], Awaitable[str]]
 
 

@@ -1,7 +1,5 @@
 """JavaScript expressions that find what a reader could not see: cut off, overlapping or pale."""
 
-__all__ = ["CONTRASTS", "OUTSIDE", "OVERLAPPING"]
-
 # Elements that the page cuts off or that make it wider than the window. A wide table scrolls in a box of its own
 OUTSIDE = """
 [document.documentElement, ...document.querySelectorAll("body *")]

@@ -13,8 +13,6 @@ from tests.processes import Family
 from tests.service import Service
 from tests.support import PATIENCE
 
-__all__ = ["rows_of", "run_and_kill"]
-
 
 def rows_of(service: Service) -> list[str]:
     """The rows that the service was called for, in their order."""

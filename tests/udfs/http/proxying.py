@@ -11,8 +11,6 @@ import trio
 
 from tests.udfs.http.serving import listening
 
-__all__ = ["Proxy", "proxying"]
-
 
 @dataclass
 class Proxy:

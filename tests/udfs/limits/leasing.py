@@ -11,8 +11,6 @@ from itertools import count
 from udfs._limits.lease import GRANT_SECONDS, RateLease
 from udfs._limits.tokens import Grant, Request, TokenSource
 
-__all__ = ["Clock", "Outage", "Simulation"]
-
 
 @dataclass
 class Clock:
