@@ -21,7 +21,7 @@ from .charts import QUANTILES, latency_chart, over_time
 from .run import Failures, Run
 from .svg import style_sheet
 
-STYLE = style_sheet(":root", files(__package__).joinpath("page.css").read_text("utf-8"))
+STYLE = style_sheet(":root", files("trio_asyncio_io._watch").joinpath("page.css").read_text("utf-8"))
 
 # The page loads nothing and runs no script, whatever is in it
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -52,8 +52,8 @@ class in_thread(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function in a thread and return its result."""
         limiter = trio.CapacityLimiter(1)
-        call = partial(self.function, **keywords) if keywords else self.function
-        return await trio.to_thread.run_sync(call, *arguments, abandon_on_cancel=True, limiter=limiter)
+        call = partial(self.function, *arguments, **keywords)
+        return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
 
 
 class ResultFuture(Generic[R]):
