@@ -456,7 +456,8 @@ def _of_key(totals: Totals) -> tuple[str, str]:
 
 
 def _of_buffer(totals: Totals) -> tuple[str, str]:
-    reason = f"{_full(totals)}. The longest call took {duration(totals.longest_seconds)}."
+    held = ": results waited for an earlier call" if totals.ordered else ""
+    reason = f"{_full(totals)}{held}. The longest call took {duration(totals.longest_seconds)}."
     in_all_slots = totals.capacity * max(totals.group, 1)
     behind_the_longest = ceil(totals.allowed * totals.longest_seconds)
     unordered = ", or use unordered_wait" if totals.ordered else ""
