@@ -240,7 +240,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _days(text: str) -> int:
-    if not 1 <= int(text) <= YEAR:
+    if not (text.isdecimal() and 1 <= int(text) <= YEAR):
         raise argparse.ArgumentTypeError(f"must be 1 to {YEAR}, got {text}")
     return int(text)
 

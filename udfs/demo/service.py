@@ -46,6 +46,7 @@ with needs_extra("the demo's lookup service", "demo"):
 __all__ = ["LookupApp", "bodies_by_path", "latency", "main", "running"]
 
 PORT: Final = 8000
+LAST_PORT: Final = 65_535
 READY: Final = "listening on "
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75  # longer than any client keeps an idle connection, so that no client finds it closed
@@ -281,7 +282,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     help_of_port = f"port on 127.0.0.1; 0 means any free port (default: {PORT})"
-    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=help_of_port)
+    parser.add_argument("--port", type=_port, default=PORT, metavar="N", help=help_of_port)
     parser.add_argument("--with-parent", action="store_true", help="exit when standard input is closed")
     parser.add_argument(
         "--faults",
@@ -290,6 +291,12 @@ def _parser() -> argparse.ArgumentParser:
         "(default: a mean latency of 20 ms, no errors)",
     )
     return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= LAST_PORT):
+        raise argparse.ArgumentTypeError(f"must be 0 to {LAST_PORT}, got {text}")
+    return int(text)
 
 
 if __name__ == "__main__":

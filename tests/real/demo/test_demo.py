@@ -172,6 +172,7 @@ def test_without_java_the_demo_states_what_to_install_and_starts_nothing(tmp_pat
     [
         (["--days", "0"], "--days: must be 1 to 365, got 0"),
         (["--days", "366"], "--days: must be 1 to 365, got 366"),
+        (["--days", "all"], "--days: must be 1 to 365, got all"),
     ],
 )
 def test_an_invalid_option_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

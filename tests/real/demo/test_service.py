@@ -86,6 +86,13 @@ def test_the_default_port_is_8000() -> None:
     assert service._parser().parse_args([]).port == 8000
 
 
+@pytest.mark.parametrize("port", ["-1", "65536", "any"])
+def test_an_illegal_port_is_named(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        service.main([f"--port={port}"])
+    assert f"--port: must be 0 to 65535, got {port}" in capsys.readouterr().err
+
+
 def test_a_port_in_use_is_reported_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
