@@ -21,8 +21,6 @@ from .charts import QUANTILES, latency_chart, over_time
 from .run import Failures, Run
 from .svg import style_sheet
 
-STYLE = style_sheet(":root", files("trio_asyncio_io._watch").joinpath("page.css").read_text("utf-8"))
-
 # The page loads nothing and runs no script, whatever is in it
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -39,13 +37,15 @@ def page(run: Run, *, tasks: int = 0) -> str:
         run: The run.
         tasks: The number of Spark tasks of the run; 0 outside Spark.
     """
+    # Not before: workers may have the packages without other files than modules, and write no page
+    style = style_sheet(":root", files("trio_asyncio_io._watch").joinpath("page.css").read_text("utf-8"))
     body = "\n".join(_sections(run, tasks))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(run.name)}: report</title>\n"
-        f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
