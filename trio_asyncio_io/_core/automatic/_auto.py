@@ -60,6 +60,7 @@ from ._limits import EVENT, FIRST_CALLS, Number, Pace, Plateau, Ramp
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
+BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full after a pause
 ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
 APART, APART_FOR = 4, 3.0  # starts in the time of a refusal, until three times that of a freeze after its begin
 JITTER = 0.1  # of a pause, so that processes do not return together
@@ -380,13 +381,17 @@ class Auto(ConfiguredGate):
     def _to_rate(self, now: float) -> None:
         self._limited_by, self._cut_at, self._ramp = "rate", now, None
         self._plateau.limit = float(self.most)
-        self._pace.begin(max(now, self._paused_until), self._calls.rate(now))
+        self._pace.begin(max(now, self._paused_until), self._admitted(now))
+
+    def _admitted(self, now: float) -> float:
+        """The calls a second that were admitted. A part may be the burst of a bucket, which a pause fills again."""
+        return self._calls.rate(now) * (BURST if self._paused_until > now else 1.0)
 
     def _cut_rate(self, now: float) -> None:
         resumes = max(now, self._paused_until)
         if now >= self._cut_at + EVENT:
             self._cut_at = now
-            self._pace.cut(now, resumes, self._calls.rate(now))
+            self._pace.cut(now, resumes, self._admitted(now))
         if resumes == now:  # the service has not named the time of the next call
             self._pace.hold(now)
 
