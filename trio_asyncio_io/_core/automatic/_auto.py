@@ -35,8 +35,8 @@ the next refusals test it. Ten sentences say how:
     2 s; if the call after that is refused, another task has taken the place, and if the first call of a task is
     refused, it begins with one call at once.
 
-A `Retry-After` above a second is a rate at once, and no call starts until then. Calls that time out cost credit, too,
-and halve the limit.
+A `Retry-After` above a second is a rate at once, and no call starts until then; of what was admitted before, half
+counts, since a bucket fills up in a pause. Calls that time out cost credit, too, and halve the limit.
 
 Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and each probe needs 25 calls before it,
 however many tasks share the service. Thresholds are near the geometric mean of the outcomes that they separate, so an
