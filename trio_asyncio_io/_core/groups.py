@@ -49,13 +49,14 @@ class Group(Entry):
         since: The earliest start of a record's first attempt, as soon as the group has started.
     """
 
-    __slots__ = ("_records", "depth", "half")
+    __slots__ = ("_records", "depth", "half", "size")
 
     def __init__(self, records: Sequence[Entry], half: Half | None) -> None:
         first = records[0]
         super().__init__(first.element, [entry.value for entry in records], first.sequence, first.since)
         self.attempts = first.attempts
         self._records = records
+        self.size = len(records)
         self.half = half
         self.depth = 0 if half is None else half.depth
 
@@ -229,7 +230,7 @@ class Grouping:
 
         None: it is not called again. `may_help`: whether a call for fewer records may succeed.
         """
-        number = len(call.records)
+        number = call.size
         if number == 1 or not (self.splits and may_help):
             return (None,) * number
         middle, depth = (number + 1) // 2, call.depth + 1

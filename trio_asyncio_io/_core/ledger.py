@@ -256,23 +256,23 @@ class Ledger:
 
     def end_slot_wait(self, call: Entry, since: float, now: float) -> None:
         """Record that a call has waited for a slot."""
-        self.counters.slot_wait_seconds += len(call.records) * (now - since)
+        self.counters.slot_wait_seconds += call.size * (now - since)
 
     def wait_for_gate(self, call: Entry, now: float, of_key: bool) -> None:  # noqa: ARG002, FBT001 - for observers
         """Record that a gate holds back a call. A slot is free for it, unless the gate is one of its key."""
         if of_key:
-            self.flow.at_keys += len(call.records)
+            self.flow.at_keys += call.size
         else:
-            self.counters.at_gate += len(call.records)
+            self.counters.at_gate += call.size
 
     def end_gate_wait(
         self, call: Entry, since: float, now: float, by_gate: Mapping[str, float], *, of_key: bool
     ) -> None:
         """Record for how long each of these gates has held back a call. See `wait_for_gate`."""
         if of_key:
-            self.flow.at_keys -= len(call.records)
+            self.flow.at_keys -= call.size
         else:
-            self.counters.at_gate -= len(call.records)
+            self.counters.at_gate -= call.size
         totals: Any = self.counters.seconds_by_gate
         for entry in call.records:
             if not entry.attempts:
@@ -342,12 +342,12 @@ class Ledger:
 
     def retry(self, call: Entry) -> None:
         """Count the retries of records, whose call follows."""
-        self.counters.retried += len(call.records)
+        self.counters.retried += call.size
 
     def count_group(self, group: Entry) -> None:
         """Count a call that is made for a group."""
         self.counters.groups += 1
-        self.counters.grouped += len(group.records)
+        self.counters.grouped += group.size
 
     def fail_attempt(self, entry: Entry, error: Exception) -> None:
         """Record that a call raised. Only an observer needs this."""
@@ -391,7 +391,7 @@ class Ledger:
 
     def count_late(self, call: Entry) -> None:
         """Count the results of a call that caught the cancellation at its deadline."""
-        self.counters.late += len(call.records)
+        self.counters.late += call.size
 
     def complete(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """Finish a running record with the results of its function."""
@@ -457,7 +457,7 @@ class Ledger:
 
     def cancel_retry(self, call: Entry, now: float) -> None:  # noqa: ARG002 - an observer needs the time
         """Record that what waits for its retry will have none. Its records stay in the snapshot, unfinished."""
-        self.counters.cancelled += len(call.records)
+        self.counters.cancelled += call.size
 
     def abandon(self, entry: Entry) -> None:  # noqa: ARG002 - an observer needs it
         """Free the slot of a record that has ended without results. It stays in the snapshot, unfinished."""

@@ -44,6 +44,7 @@ class Entry:
 
     is_watermark = False
     load: int  # not set in `__init__`, which costs too much for something that few entries need
+    size: int = 1  # the number of records of its call: a `Group` has several
     half: Any = None  # of the call that was split: only a `Group` has one
     depth: int = 0  # how many calls have been split to make its call
 
@@ -58,7 +59,7 @@ class Entry:
 
     @property
     def records(self) -> Sequence[Entry]:
-        """The records of its call: itself. A `Group` has several."""
+        """The records of its call: itself."""
         return (self,)
 
     @property

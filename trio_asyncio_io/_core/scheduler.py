@@ -553,7 +553,7 @@ class Scheduler:
         if waiting is None:
             self.ledger.reserve(now - entry.since)
             return
-        self.ledger.reserve(len(entry.records) * (now - waiting.since))
+        self.ledger.reserve(entry.size * (now - waiting.since))
         if self._failed:
             self._failed.difference_update(entry.records)
             self._count_failed()

@@ -225,7 +225,7 @@ def _grouped(invoke: Callable[[Any], Awaitable[Any]], ledger: Ledger, check_resu
         ledger.count_group(group)
         results = await awaitable_from(invoke, list(group.value))
         check_result(results)
-        return _as_many(results, len(group.records))
+        return _as_many(results, group.size)
 
     return call
 

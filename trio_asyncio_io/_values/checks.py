@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import sys
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -105,6 +106,8 @@ def check_seconds(
 
 def check_weight(name: str, value: object, *, of: object = None) -> float:
     """Return what a call weighs, a finite number that is not negative, as a float."""
+    if type(value) in {int, float} and 0 <= value <= sys.float_info.max:  # legal: checked for each call
+        return float(value)
     legal = "finite and not negative"
     return check_number(name, value, legal, lambda number: 0 <= number < math.inf, noun="an int or a float", of=of)
 
