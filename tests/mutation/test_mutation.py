@@ -32,6 +32,7 @@ AREAS = {
     "trio_asyncio_io/_account": ("tests/core", "tests/gates", "tests/operator"),
     "trio_asyncio_io/_core": ("tests/core", "tests/gates", "tests/operator"),
     "trio_asyncio_io/_values": ("tests/core", "tests/gates", "tests/operator"),
+    "trio_asyncio_io/_operator/ends.py": ("tests/operator", "tests/gates", "tests/policies"),
     "trio_asyncio_io/_operator/results.py": ("tests/operator", "tests/policies"),
     "trio_asyncio_io/_operator/worker.py": ("tests/operator", "tests/gates", "tests/policies"),
     "trio_asyncio_io/gates": ("tests/gates", "tests/operator"),

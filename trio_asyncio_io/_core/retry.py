@@ -319,7 +319,7 @@ class Retries:
         return attribute_of(error, "_timed_out_by") is self._mark
 
     def after_error(
-        self, entry: Entry, error: Exception, reading: Reading, draw: float | None = None, *, splits: int = 0
+        self, entry: Entry, error: Exception, reading: Reading, draw: float, *, splits: int = 0
     ) -> float | None:
         """The seconds until the next attempt. None: the exception counts.
 
@@ -327,7 +327,7 @@ class Retries:
             entry: The record.
             error: The exception of its attempt.
             reading: The reading of this exception, or of the one that it is a copy of.
-            draw: The random number for the jitter, from 0.0 to 1.0. None: a new one.
+            draw: The random number for the jitter, from 0.0 to 1.0.
             splits: The attempts that are no retries, because a call was split.
 
         Raises:
@@ -343,7 +343,6 @@ class Retries:
         )
         if not is_retried or not self._may_retry(error):
             return None
-        draw = self.draw() if draw is None else draw
         if not self._waits_as_read:
             return self._seconds(attempt, draw, error)
         backoff = check_seconds("the backoff", self._backoff(attempt, draw), of=self._strategy)

@@ -6,6 +6,7 @@
 #     operator             owns the nursery, and connects the parts; read it first
 #     feeder  worker       the tasks that accept records and call the function
 #     signatures           the types of the public functions
+#     ends                 what follows the end of a call, for each of its records
 #     attempts             one call, and what replaces its result
 #     results              the task that emits, and what the consumer reads: the results and the dead letters
 #     gates                gates in use: their clocks, their users, and the calls that they have admitted

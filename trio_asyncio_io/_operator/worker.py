@@ -8,8 +8,8 @@ That costs several times less than a scope or a task per attempt, with the same 
 deadline and its own context.
 
 Each end of a call passes `Worker._end`: a result, an error, the first deadline of its records, the refusal of a gate,
-and the cancellation by the operator. It reports to the gates, and then ends each record. A record without a result
-keeps the slot for its handler, in `_rescue`.
+and the cancellation by the operator. It reports to the gates, and then `Ends` ends each record. A record without a
+result keeps the slot for its handler, in `_rescue`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from functools import partial
 from math import inf
 from types import CoroutineType
@@ -28,16 +27,15 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from .._core.admission import GateLine, WaitingCall
 from .._core.gate import CANCELLED, OK, Outcome, expired
-from .._core.groups import Half
 from .._core.ledger import Ledger
 from .._core.queue import Entry
 from .._core.reading import Reading
 from .._core.scheduler import Scheduler
-from .._values.describe import describe
-from .._values.notes import copied, set_on
+from .._values.notes import set_on
 from .attempts import Invoker
 from .calls import register_worker, remove_worker
-from .errors import AttemptTimeoutError, is_cancelled, may_help_to_split, split
+from .ends import End, Ends, Failure
+from .errors import is_cancelled, split
 from .gates import Gates
 from .results import Emitter
 from .tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
@@ -45,29 +43,6 @@ from .tasks import SECONDS_PER_PASS, BlockContext, Timer, Wakeup
 # Attempts between two checkpoints, of functions that never suspend
 JOBS_PER_PASS = 100
 _NOT_SUSPENDED = object()
-
-
-class _End(Enum):
-    """How a call has ended without a result, if it has not raised."""
-
-    EXPIRED = auto()  # the first deadline of its records has cancelled it. The error: what it raised meanwhile, or None
-    REFUSED = auto()  # a gate has refused it, with this error
-    CANCELLED = auto()  # the operator stops. The error: what it raised meanwhile, or None
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """A record without a result.
-
-    Args:
-        entry: The record.
-        error: Why it has failed. None: it has timed out.
-        cause: Why it times out: see `Invoker.replace`.
-    """
-
-    entry: Entry
-    error: Exception | None = None
-    cause: Exception | None = None
 
 
 @dataclass(eq=False)
@@ -117,6 +92,7 @@ class WorkerPool:
         """Let the nursery own the workers and the timer. Workers run in the context of the calling task."""
         self._nursery = nursery
         self.context = BlockContext()
+        self.ends = Ends(self.ledger, self.scheduler, self.invoker, self.timer, self.context, self.gates)
         self.is_changed_in = self.context.is_changed_in  # one bound method for all workers
         self.current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         if self.gates is not None:
@@ -187,7 +163,7 @@ class Worker:
 
     _pool: WorkerPool  # has all that is the same for every worker: thousands of them start fast
     _entry: Entry | None = None  # the running call: a record, or a `Group` of records
-    _failures: list[_Failure] = field(default_factory=list)  # its records without a result
+    _failures: list[Failure] = field(default_factory=list)  # its records without a result
     _refusal: Exception | None = None  # why a gate has refused it
     _context: Any = None  # that of its earlier attempts, if they have changed a variable
     _has_reported: bool = False  # an end, since it has asked the scheduler: see `_next`
@@ -210,10 +186,10 @@ class Worker:
                     if not self._was_raised_in_unwinding(error):
                         if self._entry is not None:
                             self._failures = []
-                            self._end(None, _End.CANCELLED)
+                            self._end(None, End.CANCELLED)
                         raise
                 if self._entry is not None and not self._failures:
-                    self._end(None, _End.EXPIRED)
+                    self._end(None, End.EXPIRED)
                 if self._failures:
                     may_continue = await self._rescue()
         finally:
@@ -338,7 +314,7 @@ class Worker:
             if self._context is not None:
                 await self._enter_context()
             refusal, self._refusal = self._refusal, None
-            return self._end(None, _End.REFUSED, refusal)
+            return self._end(None, End.REFUSED, refusal)
         if self._has_reported:
             self._has_reported = False
             await trio.lowlevel.checkpoint()
@@ -366,13 +342,13 @@ class Worker:
             self._pool.ledger.retry(retried)
 
     @enable_ki_protection
-    def _end(self, result: Any, end: _End | Reading | None = None, error: Exception | None = None) -> float | None:
+    def _end(self, result: Any, end: End | Reading | None = None, error: Exception | None = None) -> float | None:
         """End the running call, and the attempt of each of its records.
 
         Args:
             result: What the function has returned.
             end: How the call has ended without a result, or what it has raised.
-            error: See `_End`.
+            error: See `End`.
 
         Returns:
             The current time. None: the deadline has expired, or records have no result.
@@ -399,20 +375,20 @@ class Worker:
             return None
         return now
 
-    def _report(self, call: Any, end: _End | Reading | None, now: float) -> Exception | None:
+    def _report(self, call: Any, end: End | Reading | None, now: float) -> Exception | None:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next.
 
         Returns:
             The exception of a `classify`, which takes the place of the error, or None.
         """
         gates = self._pool.gates
-        if gates is None or end is _End.REFUSED:
+        if gates is None or end is End.REFUSED:
             return None
         outcome: Outcome | Reading = OK
         if isinstance(end, Reading):
             outcome = end
         elif end is not None:
-            outcome = expired() if end is _End.EXPIRED else CANCELLED
+            outcome = expired() if end is End.EXPIRED else CANCELLED
         since = call.since if end is None else self._pool.ledger.began(call)
         self._pool.is_reporting = self._has_reported = True
         try:
@@ -420,154 +396,15 @@ class Worker:
         finally:
             self._pool.is_reporting = False
 
-    def _end_records(self, result: Any, end: _End | Reading | None, error: Exception | None, now: float) -> None:
+    def _end_records(self, result: Any, end: End | Reading | None, error: Exception | None, now: float) -> None:
         """End the attempt of each record of the running call. Those without a result are in `_failures` then."""
-        call = self._entry
+        pool, call, waiting = self._pool, self._entry, self._pool.scheduler.waiting
         assert call is not None
-        if end is None:
-            self._end_returned(call, result, now)
-        elif isinstance(end, Reading):
-            self._end_raised(call, end, now)
-        elif end is _End.EXPIRED:
-            self._end_expired(call, error, now)
-        elif error is not None:
-            self._failures = [*map(_Failure, call.records, self._errors(error, call))]
-        else:
-            for entry in call.records:
-                if not entry.is_done and not self._pool.ledger.waits_for_retry(entry):
-                    self._pool.ledger.cancel(entry, now)
+        before = len(waiting)
+        self._failures = pool.ends.end(call, result, end, error, now)
+        self._has_reported |= len(waiting) > before  # a retry: other calls that fail now may hold back new records
         if not self._failures:
-            self._pool.ledger.end_call(now)
-
-    def _end_returned(self, call: Entry, result: Any, now: float) -> None:
-        """A result of a group is a list of results. One that is an exception is the failed attempt of its record."""
-        if not self._pool.has_groups:
-            self._end_result(call, call, result, now)
-            return
-        for entry, each in zip(call.records, result, strict=True):
-            if isinstance(each, Exception):
-                self._pool.ledger.fail_attempt(entry, each)
-                self._end_failed(call, entry, each, Reading(each), now)
-            else:
-                self._end_result(call, entry, each, now)
-
-    def _end_result(self, call: Entry, entry: Entry, result: Any, now: float) -> None:
-        wait, retries = None, self._pool.retries
-        try:
-            self._pool.invoker.check_result(result)
-            if retries.checks_results:
-                wait = retries.after_result(entry, result, splits=call.depth)
-            outputs: Any = (
-                (result,)
-                if self._pool.invoker.flatten is None or wait is not None
-                else self._pool.invoker.flatten(result)
-            )
-        except Exception as error:  # noqa: BLE001 - the user's predicate or iterable may raise anything
-            self._failures.append(_Failure(entry, error))
-            return
-        if wait is None:
-            self._pool.ledger.complete(entry, outputs, now)
-        else:
-            self._retry(entry, wait, None, now, call.half)
-
-    def _end_raised(self, call: Entry, reading: Reading, now: float) -> None:
-        """The records of a call that has raised are due for a retry at one instant."""
-        error = reading.error
-        assert isinstance(error, Exception)
-        self._pool.ledger.fail_attempt(call, error)
-        errors: Sequence[Exception] = (error,)
-        halves: Sequence[Half | None] = (None,)
-        draw = None
-        if self._pool.has_groups:
-            self._pool.invoker.name_group(error, call.records)
-            # After a timeout, fewer records may take less time
-            may_help = self._pool.retries.is_timeout(error) or may_help_to_split(reading)
-            halves = self._pool.scheduler.grouping.halves(call, may_help=may_help)
-            draw, errors = self._pool.retries.draw(), self._errors(error, call)
-        longest_wait = inf if self._pool.gates is None else self._pool.gates.longest_wait
-        for entry, each, half in zip(call.records, errors, halves, strict=True):
-            self._end_failed(call, entry, each, reading, now, draw=draw, half=half, at_most=longest_wait)
-        self._pool.running.pop(call, None)
-
-    def _end_expired(self, call: Entry, cause: Exception | None, now: float) -> None:
-        """The first deadline of a record has ended the call. For the other records, their attempt has timed out."""
-        draw = self._pool.retries.draw()
-        for entry, half in zip(call.records, self._pool.scheduler.grouping.halves(call), strict=True):
-            if entry.since + self._pool.timeout <= now:
-                self._failures.append(_Failure(entry, cause=cause))
-                continue
-            error = AttemptTimeoutError(
-                f"attempt {entry.attempts} gave no result for {describe(entry.value)}: the deadline of another record "
-                f"ended their call, because that one has had its timeout of {self._pool.timeout:g} s",
-                self._pool.timeout,
-            )
-            error.__cause__ = cause
-            self._pool.retries.mark_timeout(error)
-            self._pool.ledger.fail_attempt(entry, error)
-            self._end_failed(call, entry, error, Reading(error), now, draw=draw, half=half)
-
-    def _end_failed(
-        self,
-        call: Entry,
-        entry: Entry,
-        error: Exception,
-        reading: Reading,
-        now: float,
-        *,
-        draw: float | None = None,
-        half: Half | None = None,
-        at_most: float = inf,
-    ) -> None:
-        """The attempt of a record has failed.
-
-        Args:
-            call: The running call.
-            entry: The record.
-            error: Its own copy of the error.
-            reading: What the call has raised.
-            now: The time.
-            draw: As in `Retries.after_error`.
-            half: The half in which the record is called again if it is not retried.
-            at_most: Upper limit of a wait that the service requests, if the error was reported to the gates.
-        """
-        retries = self._pool.retries
-        try:
-            wait = retries.after_error(entry, error, reading, draw, splits=call.depth)
-        except Exception as raised:  # noqa: BLE001 - the user's predicate may raise anything
-            self._failures.append(_Failure(entry, raised))
-            return
-        if wait is not None:
-            is_requested = reading.seconds is not None and wait <= reading.seconds
-            self._retry(entry, wait, error, now, call.half, at_most=at_most if is_requested else inf)
-        elif half is not None and retries.may_split(error):
-            self._retry(entry, 0.0, error, now, half)
-        else:
-            self._failures.append(_Failure(entry, error))
-
-    def _retry(
-        self,
-        entry: Entry,
-        seconds: float,
-        error: Exception | None,
-        now: float,
-        half: Half | None,
-        *,
-        at_most: float = inf,
-    ) -> None:
-        """Let another attempt follow, unless it would begin after the deadline: then the record times out now."""
-        context = trio.lowlevel.current_task().context
-        is_changed = not self._pool.has_groups and self._pool.context.is_changed_in(context)
-        changed = context if is_changed else None
-        if self._pool.scheduler.retry(entry, seconds, now, error, context=changed, half=half, at_most=at_most):
-            self._pool.retries.account.withdraw()
-            self._pool.timer.wake_by(now + min(seconds, at_most))
-            self._has_reported = True  # other calls that fail now may hold back new records
-        else:
-            self._failures.append(_Failure(entry, cause=error))
-
-    def _errors(self, error: Exception, call: Entry) -> Sequence[Exception]:
-        """One copy of the error for each record, because each gets its own notes."""
-        return [error, *(copied(error) for _ in call.records[1:])]
+            pool.ledger.end_call(now)
 
     # Records without a result
 
@@ -581,9 +418,9 @@ class Worker:
         if self._entry is None or not isinstance(rest, Exception):
             return False
         if self._scope.cancelled_caught:  # the scope has removed the cancellation from the group
-            self._end(None, _End.EXPIRED, rest)
+            self._end(None, End.EXPIRED, rest)
         elif cancelled is not None:
-            self._end(None, _End.CANCELLED, rest)
+            self._end(None, End.CANCELLED, rest)
         else:
             return False
         return True
@@ -606,7 +443,7 @@ class Worker:
         finally:
             self._pool.ledger.end_call(trio.current_time())
 
-    async def _replace(self, failures: Sequence[_Failure]) -> bool:
+    async def _replace(self, failures: Sequence[Failure]) -> bool:
         pool, invoker = self._pool, self._pool.invoker
         for each in failures:
             invoker.end(each.entry, each.error)
@@ -630,7 +467,7 @@ class Worker:
             pool.emitter.emit()
         return True
 
-    def _abandon(self, failures: Sequence[_Failure]) -> None:
+    def _abandon(self, failures: Sequence[Failure]) -> None:
         """Free the slots of records that are already counted as failed or timed out."""
         for each in failures:
             self._pool.ledger.abandon(each.entry)

@@ -104,7 +104,7 @@ def check_seconds(
     return check_number(name, value, legal + hint, is_legal, noun=f"seconds as a number such as 5.0{hint}", of=of)
 
 
-def check_weight(name: str, value: object, *, of: object = None) -> float:
+def check_weight(name: str, value: Any, *, of: object = None) -> float:
     """Return what a call weighs, a finite number that is not negative, as a float."""
     if type(value) in {int, float} and 0 <= value <= sys.float_info.max:  # legal: checked for each call
         return float(value)

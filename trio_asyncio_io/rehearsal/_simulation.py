@@ -216,7 +216,7 @@ class _Simulation:
                 wait = retries.after_result(entry, call.result)
         else:
             run.refused += outcome is call.error and call.outcome == "refused"
-            wait = retries.after_error(entry, outcome, Reading(outcome))
+            wait = retries.after_error(entry, outcome, Reading(outcome), retries.draw())
         if wait is not None:
             if self._scheduler.retry(entry, wait, now, outcome):
                 retries.account.withdraw()
