@@ -23,7 +23,7 @@ from trio_asyncio_io import (
     transient,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
+from trio_asyncio_io.gates import Auto, Budget, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
 from trio_asyncio_io.policies import gated
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
@@ -584,3 +584,37 @@ def test_a_gate_that_has_given_up_makes_calls_in_the_next_run(gate: Gate, error:
     with pytest.raises(type(error)):
         trio.run(main, 1000, Scripted(default=Step(error=error)), clock=MockClock(autojump_threshold=0))
     assert trio.run(main, 2, Scripted(), clock=MockClock(autojump_threshold=0)) == [0, 1]
+
+
+class WorkerSteps(trio.abc.Instrument):
+    """Counts how often Trio lets a worker run."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += task.name == "trio_asyncio_io worker"
+
+
+@pytest.mark.parametrize(
+    ("gate", "steps"),
+    [(RateLimit(1e9, burst=1e6), 1), (Budget(1e9), 1), (PerKey(Budget(1e9), key=bool), 1), (Spy(), 1.75)],
+    ids=lambda value: type(value).__name__,
+)
+async def test_a_worker_waits_for_other_ends_only_before_a_gate_that_reacts_to_them(
+    gate: Gate | PerKey, steps: float, autojump_clock: MockClock
+) -> None:
+    """The last one of four waits for none."""
+
+    async def sleeps(value: int) -> int:
+        await trio.sleep(1.0)
+        return value
+
+    counted = WorkerSteps()
+    trio.lowlevel.add_instrument(counted)
+    try:
+        async with ordered_wait(range(400), sleeps, timeout=5.0, capacity=4, gate=gate) as results:
+            assert [result async for result in results] == list(range(400))
+    finally:
+        trio.lowlevel.remove_instrument(counted)
+    assert counted.count / 400 == pytest.approx(steps, abs=0.1)

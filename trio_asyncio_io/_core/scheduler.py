@@ -63,6 +63,7 @@ class Gates(Protocol):
 
     is_idle: bool
     has_keys: bool
+    react_to_ends: bool
     line: GateLine
     admissions: dict[int, Admission]
 
@@ -175,10 +176,13 @@ class Scheduler:
 
     @property
     def must_wait_for_reports(self) -> bool:
-        """Whether calls that end now should report to the gates before `assign` is called.
+        """Whether calls that end now should be reported before `assign` is called.
 
-        Otherwise a call could start before the failure that closes its gate is known.
+        Otherwise a call could start before the failure is known that closes its gate, or that must be retried first.
         """
+        may_close = self.gates is not None and self.gates.react_to_ends
+        if not (may_close or self._failed):
+            return False
         return self._counters.running > 0 and (self.has_waiting or len(self.ledger.jobs) > 0)
 
     # What may start

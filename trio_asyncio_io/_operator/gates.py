@@ -183,6 +183,7 @@ class Gates:
     Attributes:
         is_idle: Whether no call has to be checked.
         has_keys: Whether calls have gates of their keys.
+        react_to_ends: Whether the end of a call may hold back the next ones.
         longest_wait: The shortest `Gate.longest_wait`.
         line: The line of all calls.
         is_weighted: Whether a gate has weights.
@@ -203,6 +204,7 @@ class Gates:
         self._keyed: list[GateFamily] = []  # of the gates of the `PerKey`
         self._enough = FEW
         self.is_weighted = any(gate.weight is not None for gate in self._given)
+        self.react_to_ends = any(gate.reacts_to_ends for gate in self._given)
         self.longest_wait = min((gate.longest_wait for gate in self._given), default=inf)
         self.is_idle = False
         self.has_keys = self._per_key is not None

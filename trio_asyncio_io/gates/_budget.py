@@ -56,6 +56,7 @@ class Budget(ConfiguredGate):
     """
 
     must_keep = True
+    reacts_to_ends = False
     _arguments = ("amount",)
     _callback = "weight"
 

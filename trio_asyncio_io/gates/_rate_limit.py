@@ -55,6 +55,7 @@ class RateLimit(ConfiguredGate):
         ordered_wait(prompts, ask, timeout=60.0, gate=[requests, tokens])
     """
 
+    reacts_to_ends = False
     _arguments = ("rate", "burst")
     _callback = "weight"
 

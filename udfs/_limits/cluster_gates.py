@@ -156,6 +156,8 @@ class LeaseGate(Gate):
         away_since: The instant since which calls wait for a source that is away. None: they do not.
     """
 
+    reacts_to_ends = False
+
     def __init__(self, leased: LeasedLimit, source: Source) -> None:
         limit = leased.limit
         self.lease: RateLease | BudgetLease = (
