@@ -1,7 +1,7 @@
 """Counts the instructions of an element: `python -m benchmarks.instructions [COMMIT]`, from the top of the repository.
 
 Valgrind's cachegrind counts them, so the load of the machine does not matter. With a commit, this tree is compared with
-it. Without one, idle gates are compared with none.
+it. Without one, gates are compared with none.
 """
 
 from __future__ import annotations

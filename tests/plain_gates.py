@@ -35,13 +35,13 @@ class AtMost(ConfiguredGate):
 
 
 class Throttle(ConfiguredGate):
-    """Idle until a call is throttled. No call starts for its `retry_after`, and later calls start `apart` seconds."""
+    """Open until a call is throttled. No call starts for its `retry_after`, and later calls start `apart` seconds."""
 
-    is_idle = True
     _arguments = ("apart",)
 
     def __init__(self, apart: float = 0.0, *, classify: Classify | None = None, name: str | None = None) -> None:
         self.apart = apart
+        self.is_open = True
         self.next_start = 0.0
         self._set(classify, name)
 
@@ -51,14 +51,15 @@ class Throttle(ConfiguredGate):
 
     def started(self, now: float, weight: float) -> None:
         """The next call starts later."""
-        self.next_start = now + self.apart
+        if not self.is_open:
+            self.next_start = now + self.apart
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
         """Pause for as long as the service asks."""
         if outcome.kind == "throttled":
-            self.is_idle = False
+            self.is_open = False
             self.next_start = max(self.next_start, now + (outcome.retry_after or 0.0))
 
     def may_forget(self, now: float) -> bool:
-        """Whether it is idle, or the pause has been over for ten minutes."""
-        return self.is_idle or now >= self.next_start + 600.0
+        """Whether it is open, or the pause has been over for ten minutes."""
+        return self.is_open or now >= self.next_start + 600.0

@@ -64,7 +64,7 @@ class FakeGates:
     """The gates of an operator: common ones, and one for each first character."""
 
     def __init__(self, common: list[Gate], per_key: Any = None) -> None:
-        self.is_idle = False
+        self.react_to_ends = True
         self.has_keys = per_key is not None
         self.line = line_of(common, common)
         self.admissions: dict[int, Admission] = {}

@@ -423,7 +423,7 @@ class CoreBit(Bit):
 class Gates:
     """Does what the operator's `Gates` does, without Trio."""
 
-    is_idle = False
+    react_to_ends = True
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -30,15 +30,15 @@ def probe(gate: CircuitBreaker, now: float, outcome: Outcome) -> None:
     gate.ended(now, 0.0, outcome, 1.0)
 
 
-def test_it_is_idle_without_overload() -> None:
+def test_it_may_be_forgotten_without_overload() -> None:
     gate = CircuitBreaker()
     for kind in ("ok", "error", "throttled", "cancelled"):
         gate.ended(0.0, 0.0, Outcome(kind), 1.0)  # type: ignore[arg-type]
-    assert gate.is_idle
+    assert gate.may_forget(0.0)
     gate.ended(1.0, 0.0, OVERLOAD, 1.0)
-    assert not gate.is_idle
+    assert not gate.may_forget(1.0)
     gate.ended(11.0, 0.0, OK, 1.0)  # the overload has left the window
-    assert gate.is_idle
+    assert gate.may_forget(11.0)
 
 
 @pytest.mark.parametrize(("ok", "overload", "opens"), [(0, 19, False), (0, 20, True), (11, 10, False), (10, 10, True)])
@@ -133,7 +133,6 @@ def test_an_answered_probe_lets_a_trickle_through_and_then_all(kind: Any) -> Non
     assert not gate.is_closed
     gate.ended(now + 10.0, 10.0, OK, 1.0)
     assert gate.is_closed
-    assert gate.is_idle
 
 
 def test_a_cancelled_probe_says_nothing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
@@ -23,7 +23,7 @@ from trio_asyncio_io import (
     transient,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Auto, Budget, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
+from trio_asyncio_io.gates import Auto, Budget, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.policies import gated
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
@@ -216,89 +216,6 @@ async def test_a_call_that_ends_lets_the_next_one_ask_again(autojump_clock: Mock
     assert sorted(ends) == [1.0, 2.0, 3.0, 4.0]
 
 
-class Idle(Spy):
-    """An idle gate, which after a failure admits one call per ten seconds."""
-
-    is_idle = True
-    free_from = 0.0
-
-    def delay(self, now: float, weight: float) -> float:
-        return max(0.0, self.free_from - now)
-
-    def started(self, now: float, weight: float) -> None:
-        super().started(now, weight)
-        self.free_from = now + 10.0
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        super().ended(now, seconds, outcome, weight)
-        self.is_idle = outcome.kind == "ok" and now >= 30.0
-
-
-@pytest.mark.parametrize("retry", [None, FixedDelay(0, 0.0)], ids=["without retries", "with a strategy"])
-async def test_an_idle_gate_hears_only_of_failures_until_it_is_idle_no_longer(
-    retry: Any, autojump_clock: MockClock
-) -> None:
-    gate = Idle()
-    recorder = Recorder(Scripted({2: Step(1.0, error=TimeoutError)}, default=Step(1.0)))
-    async with ordered_wait(
-        range(8), recorder, capacity=1, timeout=5.0, gate=gate, on_error="skip", retry=retry
-    ) as results:
-        async for _ in results:
-            pass
-    assert starts_of(recorder) == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 13), (5, 23), (6, 33), (7, 34)]
-    assert [heard[:2] for heard in gate.heard] == [
-        ("overload", 3.0),
-        *(step for start in (3.0, 13.0, 23.0, 33.0) for step in (("started", start), ("ok", start + 1.0))),
-    ]
-
-
-class Always(Spy):
-    """A busy gate that admits all calls."""
-
-
-class IdleForAllKeys(Idle):
-    """The same object for each key of a `PerKey`."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> IdleForAllKeys:
-        return self
-
-
-@pytest.mark.parametrize("other", [Always, lambda: RateLimit(1e6)])
-@pytest.mark.parametrize("per_key", [False, True], ids=["for all", "per key"])
-async def test_an_idle_gate_gets_the_same_reports_beside_a_busy_one(
-    other: Callable[[], Gate], per_key: bool, autojump_clock: MockClock
-) -> None:
-    """Calls that start while it is idle, and end when it is not, included."""
-    script = {3: Step(1.0, error=TimeoutError), 4: Step(5.0), 5: Step(0.5, error=ValueError), 9: Step(error=OSError)}
-
-    async def reports(*others: Gate) -> list[tuple[Any, ...]]:
-        gate = IdleForAllKeys()
-        gates = [PerKey(gate, key=lambda _: "key")] if per_key else [gate]
-        options: Any = {"capacity": 3, "timeout": 50.0, "on_error": "skip", "retry": FixedDelay(1, 0.25)}
-        options["gate"] = [*gates, *others]
-        await results_of(ordered_wait(range(12), Scripted(script, default=Step(1.0)), **options))
-        first = gate.heard[0][1]  # a clock begins when its gate is first used
-        return [(kind, round(at - first, 3), round(more, 3)) for kind, at, more in gate.heard]
-
-    alone = await reports()
-    assert len(alone) > 8
-    assert await reports(other()) == alone
-
-
-async def test_a_weight_is_not_corrected_in_a_gate_that_was_idle_at_the_start(autojump_clock: MockClock) -> None:
-    class Corrected(AlwaysIdle):
-        def correct(self, weight: float, actual: float) -> None:
-            self.heard.append((weight, actual, 0.0))
-
-    async def call(value: int) -> int:
-        settle(1.0)
-        return value
-
-    idle, busy = Corrected(), RateLimit(1e6, weight=float)
-    assert await results_of(ordered_wait([3, 4], call, timeout=5.0, gate=[idle, busy])) == [3, 4]
-    assert idle.heard == []
-
-
 async def test_no_call_that_has_its_slot_starts_after_a_failure(autojump_clock: MockClock) -> None:
     """The first worker gives both calls their slots."""
     calls = []
@@ -312,17 +229,8 @@ async def test_no_call_that_has_its_slot_starts_after_a_failure(autojump_clock: 
     assert calls == ["a"]
 
 
-async def test_a_retry_after_an_idle_time_is_reported(autojump_clock: MockClock) -> None:
-    gate = Idle()
-    script = Scripted({"a": fails_first(1, TimeoutError, Step(1.0))})
-    await results_of(ordered_wait(["a"], script, timeout=5.0, gate=gate, retry=FixedDelay(1, 0.5)))
-    assert [heard[:2] for heard in gate.heard] == [("overload", 0.0), ("started", 0.5), ("ok", 1.5)]
-
-
-class AlwaysIdle(Gate):
-    """Records the instant, the seconds and the weight of each failure."""
-
-    is_idle = True
+class Ends(Gate):
+    """Records the instant, the seconds and the weight of each end."""
 
     def __init__(self) -> None:
         self.weight = float
@@ -335,16 +243,16 @@ class AlwaysIdle(Gate):
         self.heard.append((now, seconds, weight))
 
 
-async def test_an_idle_gate_hears_for_how_long_each_attempt_ran_and_what_it_weighed(autojump_clock: MockClock) -> None:
-    gate = AlwaysIdle()
+async def test_a_gate_hears_for_how_long_each_attempt_ran_and_what_it_weighed(autojump_clock: MockClock) -> None:
+    gate = Ends()
     script = Scripted({3: [Step(1.0, error=TimeoutError), Step(2.0, error=TimeoutError), Step(9.0)]})
     options: Any = {"timeout": 17.0, "gate": gate, "retry": FixedDelay(2, 5.0), "on_error": "skip"}
     await results_of(ordered_wait([3], script, **options))
     assert gate.heard == [(1.0, 1.0, 3.0), (8.0, 2.0, 3.0), (17.0, 4.0, 3.0)]
 
 
-async def test_an_idle_gate_hears_for_how_long_each_call_of_a_group_ran(autojump_clock: MockClock) -> None:
-    gate = AlwaysIdle()
+async def test_a_gate_hears_for_how_long_each_call_of_a_group_ran(autojump_clock: MockClock) -> None:
+    gate = Ends()
 
     async def fail(values: list[int]) -> list[int]:
         await trio.sleep(1.0)
@@ -353,19 +261,6 @@ async def test_an_idle_gate_hears_for_how_long_each_call_of_a_group_ran(autojump
     options: Any = {"timeout": 60.0, "gate": gate, "retry": FixedDelay(1, 5.0), "on_error": "skip", "group": 2}
     await results_of(ordered_wait([1, 2, 4], fail, **options, group_wait=0.5))
     assert sorted(gate.heard) == [(1.0, 1.0, 3.0), (1.0, 1.0, 4.0), (7.0, 1.0, 3.0), (7.0, 1.0, 4.0)]
-
-
-async def test_a_gate_that_is_idle_no_longer_holds_back_all_operators(autojump_clock: MockClock) -> None:
-    gate = Idle()
-    recorder = Recorder(Scripted({"bad": Step(0.5, error=TimeoutError)}, default=Step(1.0)))
-
-    async def run(values: list[str]) -> None:
-        await results_of(ordered_wait(values, recorder, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run, ["bad"])
-        nursery.start_soon(run, ["a", "b", "c"])
-    assert [each for each in starts_of(recorder) if each[0] in "abc"] == [("a", 0.0), ("b", 1.0), ("c", 11.0)]
 
 
 class Refusing(Gate):

@@ -228,40 +228,6 @@ async def test_gates_hear_of_a_first_call_whose_failure_is_hidden(autojump_clock
         assert results.statistics().throttled == 1
 
 
-async def test_another_call_has_its_weight_in_a_gate_that_was_idle_when_the_first_one_started(
-    autojump_clock: MockClock,
-) -> None:
-    class Quota(Gate):
-        is_idle = True
-        weight = staticmethod(lambda value: 4.0)
-
-        def __init__(self) -> None:
-            self.weights: list[float] = []
-
-        def delay(self, now: float, weight: float) -> float:
-            return 0.0
-
-        def started(self, now: float, weight: float) -> None:
-            self.weights.append(weight)
-
-        def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-            self.is_idle = False
-            self.weights.append(weight)
-
-    async def call(value: str) -> str:
-        if value == "fails":
-            raise LookupError
-        await trio.sleep(1.0)
-        return value
-
-    gate = Quota()
-    function = hedged(call, after=0.5, budget=1.0)
-    options: dict[str, Any] = {"gate": gate, "on_error": "skip", "capacity": 5}
-    async with unordered_wait(["slow", "fails"], function, timeout=60.0, **options) as results:
-        assert [result async for result in results] == ["slow"]
-    assert set(gate.weights) == {4.0}
-
-
 async def test_a_hidden_failure_wakes_an_idle_gate(autojump_clock: MockClock) -> None:
     gate = CircuitBreaker(calls=1)
     function, _ = scripted(Step(3.0, error=ConnectionError()), Step(2.0, "second"))

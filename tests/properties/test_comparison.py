@@ -40,9 +40,6 @@ class BusyError(Exception):
 class Open(Gate):
     """Holds nothing back."""
 
-    def __init__(self, *, is_idle: bool) -> None:
-        self.is_idle = is_idle
-
     def delay(self, now: float, weight: float) -> float:
         return 0.0
 
@@ -160,22 +157,14 @@ def test_an_observer_changes_nothing_in_front_of_gates_per_key(seed: int) -> Non
     assert seen(seed, gate=gate(), observer=Several()) == seen(seed, gate=gate())
 
 
-def per_key(*, is_idle: bool) -> PerKey:
+def per_key() -> PerKey:
     """With gates per key, new records wait for no retries. So these are compared with each other."""
-    return PerKey(Open(is_idle=is_idle), key=lambda value: value[0])
-
-
-@given(SEEDS)
-def test_idle_gates_change_nothing(seed: int) -> None:
-    assert seen(seed, gate=Open(is_idle=True)) == seen(seed)
-    idle = per_key(is_idle=True)
-    assert seen(seed, gate=[Open(is_idle=True), idle]) == seen(seed, gate=idle)
+    return PerKey(Open(), key=lambda value: value[0])
 
 
 @given(SEEDS)
 def test_gates_that_admit_each_call_change_no_call(seed: int) -> None:
-    admitting = Open(is_idle=False)
-    for gate, base in [(admitting, None), ([admitting, per_key(is_idle=False)], per_key(is_idle=True))]:
+    for gate, base in [(Open(), None), ([Open(), per_key()], per_key())]:
         with_gates, without = seen(seed, gate=gate), seen(seed, gate=base)
         assert (with_gates.outputs, with_gates.calls) == (without.outputs, without.calls)
 

@@ -34,7 +34,6 @@ class SharedGate:
     Args:
         gate: The gate.
         offset: The gate's own time minus that of the lines, in seconds.
-        on_idle_change: Called when the gate has become idle, or is no longer idle.
 
     Attributes:
         lines: The lines whose calls pass it.
@@ -42,18 +41,10 @@ class SharedGate:
 
     gate: Gate
     offset: float = 0.0
-    on_idle_change: Callable[[], None] = lambda: None
     lines: set[GateLine] = field(default_factory=set, init=False)
-    _was_idle: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._was_idle = self.gate.is_idle
 
     def notify_others(self) -> None:
         """The gate has changed. Its only user knows that already."""
-        if self.gate.is_idle != self._was_idle:
-            self._was_idle = self.gate.is_idle
-            self.on_idle_change()
         if len(self.lines) > 1:
             for line in self.lines:
                 line.change(line)
@@ -161,7 +152,7 @@ class GateLine:
         longest, holder = 0.0, None
         # Not strict: the weights of a call with a key go on with those in the gates of its key
         for each, weight in zip(self.gates, weights[self._first :], strict=False):
-            delay = 0.0 if each.gate.is_idle else each.gate.delay(now + each.offset, weight)
+            delay = each.gate.delay(now + each.offset, weight)
             if delay != 0.0:
                 if delay.__class__ is not float or not 0 < delay < inf:
                     _check_delay(delay, each)
@@ -302,9 +293,6 @@ class Admission:
     Attributes:
         settled: position of a gate -> the weight that `settle` has set.
         extras: The calls that `hedged` has made for the same element while this one ran.
-        idle: The positions of the gates that were idle when the call started, so its start was not reported to them.
-        has_started: Whether the call has started as far as the gates are concerned. A call that starts while all gates
-            are idle has not.
         has_ended: Whether the call has ended.
     """
 
@@ -313,48 +301,40 @@ class Admission:
     weights: Weights
     settled: dict[int, float] | None = field(default=None, init=False)
     extras: tuple[Admission, ...] = field(default=(), init=False)
-    idle: tuple[int, ...] = field(default=(), init=False)
-    has_started: bool = field(default=False, init=False)
     has_ended: bool = field(default=False, init=False)
 
     def start(self) -> Admission:
-        """Report the start of the call to its gates, except those that are idle.
+        """Report the start of the call to its gates.
 
         Raises:
             Exception: A gate is broken. The call has not started for any of the gates.
         """
-        since, position = self.since, 0
-        try:
-            for position, (each, weight) in enumerate(zip(self.line.passed, self.weights, strict=True)):
-                if each.gate.is_idle:
-                    self.idle += (position,)
-                else:
-                    each.gate.started(since + each.offset, weight)
-        except Exception:
-            self.end(repeat(CANCELLED, position), since)
-            raise
-        self.has_started = True
+        since, started = self.since, 0
         self.line.running += 1
+        try:
+            for each, weight in zip(self.line.passed, self.weights, strict=True):
+                each.gate.started(since + each.offset, weight)
+                started += 1
+        except Exception:
+            self.end(repeat(CANCELLED, started), since)
+            raise
         return self
 
     def end(self, outcomes: Iterable[Outcome], now: float) -> None:
         """Report the end of the call, with an outcome for each gate.
 
-        Every gate gets the report, even if another one raises. Those that were idle when the call started get only
-        the report of an error.
+        Every gate gets the report, even if another one raises.
 
         Raises:
             Exception: The first exception of a gate.
         """
         self.has_ended = True
-        self.line.running -= self.has_started
+        self.line.running -= 1
         problem: Exception | None = None
         seconds, weights = now - self.since, self.weights
         if self.settled:
             weights = tuple(map(self._weight, range(len(weights))))
-        for position, (each, weight, outcome) in enumerate(zip(self.line.passed, weights, outcomes, strict=False)):
-            if outcome.error is None and position in self.idle:
-                continue
+        for each, weight, outcome in zip(self.line.passed, weights, outcomes, strict=False):
             try:
                 each.gate.ended(now + each.offset, seconds, outcome, weight)
             except Exception as error:  # noqa: BLE001 - a gate may raise anything
@@ -406,7 +386,7 @@ class Admission:
         return (self.settled or {}).get(position, self.weights[position])
 
     def _weighted(self, name: str | None) -> Iterator[int]:
-        """The positions of the gates with a weight, or of those of this name. Idle gates have no start to correct."""
+        """The positions of the gates with a weight, or of those of this name."""
         for position, gate in enumerate(self.line.given):
-            if gate.weight is not None and name in {None, gate.name} and position not in self.idle:
+            if gate.weight is not None and name in {None, gate.name}:
                 yield position

@@ -100,9 +100,6 @@ class Gate(ABC):
     element.
 
     Attributes:
-        is_idle: While it is True, the gate holds back no call and needs no report of one that returned. The operator
-            then calls neither `delay` nor `started`, and for the calls that start then it calls `ended` only if they
-            fail. Other gates of the operator change nothing about that.
         classify: exception -> `Outcome` or its kind. None: the kind that `Outcome` describes.
         weight: The arguments of a call -> its weight, such as its tokens. None: each call weighs 1.0.
         most_at_once: Upper limit of the calls that it admits at the same time, or None. The capacity of an operator
@@ -116,7 +113,6 @@ class Gate(ABC):
             ends are then reported before another call starts.
     """
 
-    is_idle: bool = False
     classify: Classify | None = None
     weight: Callable[..., float] | None = None
     most_at_once: int | None = None
@@ -141,10 +137,7 @@ class Gate(ABC):
         """A call starts. `delay` has returned 0.0 for it at this instant."""
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: B027
-        """A call has ended, `seconds` after its start. Each start has one end, even if the call is cancelled.
-
-        A call that failed and started while the gate was idle has an end without a start.
-        """
+        """A call has ended, `seconds` after its start. Each start has one end, even if the call is cancelled."""
 
     def correct(self, weight: float, actual: float) -> None:  # noqa: B027
         """A call that started with this weight actually weighs `actual`; see `settle`."""
@@ -152,9 +145,9 @@ class Gate(ABC):
     def may_forget(self, now: float) -> bool:  # noqa: ARG002 - some gates need it
         """Whether a new gate may take the place of this one, while no call waits or runs; see `PerKey`.
 
-        By default, a gate may be forgotten while it is idle.
+        By default, it may not.
         """
-        return self.is_idle
+        return False
 
     @property
     def finding(self) -> str:
@@ -290,14 +283,12 @@ class Copies(dict[Hashable, Gate]):
 
     Attributes:
         gate: As given.
-        busy: The keys whose gates have become busy.
         enough: With fewer keys, a search for those that may be forgotten is not worth its cost.
     """
 
     def __init__(self, gate: Gate) -> None:
         super().__init__()
         self.gate = gate
-        self.busy: set[Hashable] = set()
         self.enough = 0
 
     def __missing__(self, key: Hashable) -> Gate:

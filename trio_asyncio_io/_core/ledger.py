@@ -357,11 +357,6 @@ class Ledger:
         self.counters.running -= self._slots_of_record
         self.flow.back_off(entry, seconds, now)
 
-    def began(self, call: Entry) -> float:
-        """When the running attempt of these records started."""
-        first = call.records[0]
-        return first.since + sum(self.flow.spent.get(first.sequence, (0.0, 0.0)))
-
     def waits_for_retry(self, entry: Entry) -> bool:
         """Whether another attempt of this record follows, and has not started."""
         return entry.sequence in self.flow.backoffs

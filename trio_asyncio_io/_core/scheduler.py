@@ -61,7 +61,6 @@ from .queue import Entry
 class Gates(Protocol):
     """The gates of the operator."""
 
-    is_idle: bool
     has_keys: bool
     react_to_ends: bool
     line: GateLine
@@ -69,7 +68,7 @@ class Gates(Protocol):
 
     def line_of(self, *arguments: object) -> GateLine: ...
 
-    def end(self, call: Entry, since: float, end: Outcome, now: float) -> object: ...
+    def end(self, call: Entry, end: Outcome, now: float) -> object: ...
 
 
 @dataclass(eq=False)
@@ -135,8 +134,8 @@ class Scheduler:
             record. It must stop the ledger from starting. Records stay unfinished.
 
     Attributes:
-        is_plain: Whether no record waits for a retry or a gate, no gate must be checked, and there are no groups, so
-            that workers may start the first of `ledger.jobs`.
+        is_plain: Whether there are neither gates nor groups, and no record waits for a retry, so that workers may start
+            the first of `ledger.jobs`.
         running: The calls that have not ended.
         waiting: sequence -> the call that waits for a retry or a gate.
         starts: The attempts that have a slot and that no worker has taken yet: (record or group; its wait, or None if
@@ -162,11 +161,10 @@ class Scheduler:
         self._changed: set[GateLine] = set()  # lines of keys
         self._held: set[GateLine] = set()  # lines of keys, until a call ends
         self._numbers = count()
-        self._at_gates = 0  # records in lines
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
         self._max_failed = self.capacity * (self.grouping.size or 1)
         self.running = RunningCalls(timeout)
-        self.is_plain = self.gates is None and not self.grouping.size
+        self.is_plain = self._may_be_plain = self.gates is None and not self.grouping.size
         self.starts: deque[tuple[Entry, WaitingCall | None, Exception | None]] = deque()
 
     @property
@@ -220,8 +218,8 @@ class Scheduler:
             self.ledger.start_first(entry, now)
         else:
             waiting.run(self.ledger.start_call, entry, now)
-        if not self.starts and not self.waiting:
-            self.refresh()
+        if self._may_be_plain and not (self.starts or self.waiting):
+            self.is_plain = True
         return start
 
     def advance(self, now: float) -> None:
@@ -338,17 +336,12 @@ class Scheduler:
             self._changed.add(line)
         return len(line.heap) > 0
 
-    def refresh(self) -> None:
-        """Derive `is_plain`: the gates have become idle or busy, or a record has begun or stopped waiting."""
-        is_idle = self.gates is None or self.gates.is_idle
-        self.is_plain = is_idle and not (self.starts or self.waiting or self.grouping.size)
-
     def close(self, now: float) -> None:
         """The operator has ended, so nothing starts any more. Retries that waited count as cancelled."""
         starts, self.starts = self.starts, deque()
         for call, waiting, refusal in starts:
             if self.gates is not None and refusal is None:
-                self.gates.end(call, now, CANCELLED, now)
+                self.gates.end(call, CANCELLED, now)
             self.ledger.release()
             if waiting is not None:
                 self.waiting[call.sequence], waiting.since = waiting, now
@@ -439,12 +432,11 @@ class Scheduler:
             False if the first call in the line of all calls stays there, or a gate is broken.
         """
         gates = self.gates
-        if gates is None or (gates.is_idle and not self._at_gates):
+        if gates is None:
             self._start(entry, waiting, now)
             return True
-        common, is_alike = self._line, waiting is None and not gates.has_keys and not self._line.is_weighted
         try:
-            line, weights = (common, common.unweighted) if is_alike else self._gates_of(entry, waiting, gates)
+            line, weights = self._gates_of(entry, waiting, gates)
         except Exception as error:  # noqa: BLE001 - the user's key or weight may raise anything
             self.on_failure(error, entry)
             return False
@@ -488,7 +480,6 @@ class Scheduler:
         entry, of_key = waiting.entry, line is not self._line
         self.ledger.end_slot_wait(entry, waiting.since, now)
         self.waiting[entry.sequence] = waiting
-        self.is_plain = False
         if not of_key:
             assert waiting.line is not None
             waiting.line.running += 1  # its gates stay in use
@@ -496,7 +487,6 @@ class Scheduler:
             line.begin_wait(waiting, now)
         else:
             waiting.is_in_line_of_key |= of_key
-            self._at_gates += 1
             line.join(waiting, rank_of(entry), now)
         waiting.run(self.ledger.wait_for_gate, entry, now, of_key)
         if of_key:
@@ -506,7 +496,6 @@ class Scheduler:
         """A call leaves the line of all calls."""
         assert waiting.line is not None
         waiting.line.running -= 1
-        self._at_gates -= 1
         self._line.leave(waiting)
         self._end_gate_wait(waiting, self._line, now)
 
@@ -566,7 +555,6 @@ class Scheduler:
         if line is not None and waiting.is_in_line_of_key:
             line.leave(waiting)
             self.grouping.release(line)
-            self._at_gates -= 1
             self._check_key(line, now)  # now: all workers may be busy afterwards
 
     def _count_failed(self) -> None:

@@ -41,29 +41,23 @@ class GateFamily:
 
     Attributes:
         gate: The gate that is copied.
-        users: Called when the family has become idle, or is no longer idle.
+        users: The operators and policies.
     """
 
     copies: Copies
     identity: Hashable
-    users: set[Callable[[], None]] = field(default_factory=set, init=False)
+    users: set[Gates] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.gate = self.copies.gate
         self._in_use: dict[Hashable, SharedGate] = {}
-        self._was_idle = self.is_idle
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no call has to be checked."""
-        return self.gate.is_idle and not self.copies.busy
 
     def use(self, key: Hashable) -> SharedGate:
         """The gate of this key, or with None that of all calls."""
         shared = self._in_use.get(key)
         if shared is None:
             gate = self.copies[key]
-            shared = self._in_use[key] = SharedGate(gate, offset_of(gate), lambda: self._refresh(key))
+            shared = self._in_use[key] = SharedGate(gate, offset_of(gate))
             self._forget_some()
         return shared
 
@@ -75,13 +69,13 @@ class GateFamily:
         if not shared.lines:
             del self._in_use[key]
             if may_forget(shared.gate):  # its clock stands still from here to the next run
-                self._forget(key)
+                del self.copies[key]
             else:
                 self.copies[key] = self.copies.pop(key)  # the last of those without calls
 
-    def release(self, refresh: Callable[[], None]) -> None:
+    def release(self, user: Gates) -> None:
         """An operator has ended. If only one object uses the family, it goes; its state is in the gates."""
-        self.users.discard(refresh)
+        self.users.discard(user)
         if not self.users and self.gate.identity == id(self.gate):
             dict_of_run(_FAMILIES).pop(self.identity, None)
 
@@ -95,27 +89,12 @@ class GateFamily:
         kept = []
         for key in [key for key in self.copies if key not in self._in_use]:
             if may_forget(self.copies[key]):
-                self._forget(key)
+                del self.copies[key]
             elif not self.gate.must_keep:
                 kept.append(key)
         for key in kept[:-MAX_UNUSED]:
-            self._forget(key)
+            del self.copies[key]
         self.copies.enough = min(2 * len(self.copies), len(self.copies) + MAX_UNUSED)
-
-    def _forget(self, key: Hashable) -> None:
-        del self.copies[key]
-        self._refresh(key)
-
-    def _refresh(self, key: Hashable) -> None:
-        """The gate of this key has become idle or busy, or was forgotten."""
-        if key in self.copies and not self.copies[key].is_idle:
-            self.copies.busy.add(key)
-        else:
-            self.copies.busy.discard(key)
-        if self.is_idle != self._was_idle:
-            self._was_idle = self.is_idle
-            for refresh in list(self.users):
-                refresh()
 
 
 # Those that the present Trio run uses, and those with a name that it has used
@@ -144,12 +123,12 @@ def may_forget(gate: Gate) -> bool:
     return gate.may_forget(trio.current_time() + offset_of(gate))
 
 
-def use_family(copies: Copies, refresh: Callable[[], None], *, is_keyed: bool) -> GateFamily:
+def use_family(copies: Copies, user: Gates, *, is_keyed: bool) -> GateFamily:
     """The family of these copies, or of their class and name, in the present Trio run.
 
     Args:
         copies: The copies of a gate.
-        refresh: Becomes a user of the family.
+        user: Uses the family, until `release`.
         is_keyed: Whether the copies are those of a `PerKey`, which share no state with a gate for all calls.
 
     Raises:
@@ -166,7 +145,7 @@ def use_family(copies: Copies, refresh: Callable[[], None], *, is_keyed: bool) -
                 "both the same arguments, or different names"
             )
         family = families[identity] = GateFamily(copies, identity)
-    family.users.add(refresh)
+    family.users.add(user)
     return family
 
 
@@ -181,14 +160,12 @@ class Gates:
         on_failure: Called with the exception of a broken gate, which stops the operator.
 
     Attributes:
-        is_idle: Whether no call has to be checked.
         has_keys: Whether calls have gates of their keys.
         react_to_ends: Whether the end of a call may hold back the next ones.
         longest_wait: The shortest `Gate.longest_wait`.
         line: The line of all calls.
         is_weighted: Whether a gate has weights.
-        admissions: sequence -> the call that was admitted and has not ended. A call that started while all gates were
-            idle has none.
+        admissions: sequence -> the call that was admitted and has not ended.
     """
 
     gates: tuple[Gate | PerKey, ...]
@@ -206,7 +183,6 @@ class Gates:
         self.is_weighted = any(gate.weight is not None for gate in self._given)
         self.react_to_ends = any(gate.reacts_to_ends for gate in self._given)
         self.longest_wait = min((gate.longest_wait for gate in self._given), default=inf)
-        self.is_idle = False
         self.has_keys = self._per_key is not None
         self.line = GateLine(common, count_running=self.running)
         self._lines: dict[Hashable, GateLine] = {None: self.line}  # key -> its line
@@ -216,23 +192,21 @@ class Gates:
         """What the gates have found about the service."""
         return "; ".join(filter(None, (each.gate.finding for each in self.line.gates)))
 
-    def open(self, refresh: Callable[[], None], change: Callable[[GateLine], object]) -> None:
+    def open(self, change: Callable[[GateLine], object]) -> None:
         """The operator starts.
 
         Args:
-            refresh: Called when `is_idle` may have changed.
             change: Called when a gate of this line may admit a call earlier than it said.
 
         Raises:
             ValueError: A gate has the name of another one, with another configuration.
         """
-        self._notify, self.line.change = refresh, change
+        self.line.change = change
         for gate in self.line.given:
-            self._common.append(use_family(Copies(gate), self._refresh, is_keyed=False))
+            self._common.append(use_family(Copies(gate), self, is_keyed=False))
         for copies in () if self._per_key is None else self._per_key.copies:
-            self._keyed.append(use_family(copies, self._refresh, is_keyed=True))
+            self._keyed.append(use_family(copies, self, is_keyed=True))
         self.line.open([family.use(None) for family in self._common])
-        self._refresh()
 
     def close(self) -> None:
         """The operator has ended."""
@@ -240,7 +214,7 @@ class Gates:
             self._leave(line)
         self._lines.clear()
         for family in (*self._common, *self._keyed):
-            family.release(self._refresh)
+            family.release(self)
 
     def line_of(self, *arguments: object) -> GateLine:
         """The line of a call with these arguments: that of its key, or that of all calls if it has no key.
@@ -259,32 +233,24 @@ class Gates:
 
     # The ends of calls
 
-    def end(self, call: Entry, since: float, end: Outcome | Reading, now: float) -> Exception | None:
-        """The call of a record that started at this instant has ended: with an outcome, or by raising.
+    def end(self, call: Entry, end: Outcome | Reading, now: float) -> Exception | None:
+        """The call of a record has ended: with an outcome, or by raising.
 
         Returns:
             The first exception of a `classify`, or None.
         """
         admission = self.admissions.pop(call.sequence, None)
-        if admission is None:
-            if end is OK or end is CANCELLED:
-                return None  # it started while all gates were idle
-            admission = self._unreported(call, since)
+        # None: its end was reported before a callback raised an interrupt, which ends the call once more
         return None if admission is None else self.end_admitted(admission, end, now)
 
-    def lose(self, call: Entry, since: float, error: Exception | None) -> None:
+    def lose(self, call: Entry, error: Exception | None) -> None:
         """A call has raised, or was cancelled (None), and another call has given the element its result."""
-        admission = self.admissions.get(call.sequence)
-        if admission is None and error is not None:
-            admission = self._unreported(call, since)
-        if admission is not None:
-            self.end_admitted(admission, CANCELLED if error is None else Reading(error), trio.current_time())
-            self.admissions[call.sequence] = admission  # it has ended, so nothing more is reported
+        end = CANCELLED if error is None else Reading(error)
+        self.end_admitted(self.admissions[call.sequence], end, trio.current_time())  # nothing more is reported
 
-    def call_of(self, entry: Entry) -> WeighedCall | None:
-        """The call of a record, for `settle`. None: all gates were idle when it started."""
-        admission = self.admissions.get(entry.sequence)
-        return None if admission is None else WeighedCall(admission, self.on_failure)
+    def call_of(self, entry: Entry) -> WeighedCall:
+        """The call of a record, for `settle`."""
+        return WeighedCall(self.admissions[entry.sequence], self.on_failure)
 
     def start_extra(self, call: Entry) -> CallInGates | None:
         """Start an extra call of a running record. None: a gate holds it back or refuses it, or records wait.
@@ -302,15 +268,6 @@ class Gates:
             return None
         except Exception as error:  # noqa: BLE001 - a gate may raise anything
             self.on_failure(error, None)
-            return None
-
-    def _unreported(self, call: Entry, since: float) -> Admission | None:
-        """A call that started while all gates were idle. None: the user's key or weight is broken."""
-        try:
-            line = self.line_of(call.records[0].value)
-            return Admission(line, since, line.weights_of_records(call.records))
-        except Exception as error:  # noqa: BLE001 - the user's key or weight may raise anything
-            self.on_failure(error, call)
             return None
 
     @enable_ki_protection
@@ -348,10 +305,6 @@ class Gates:
         if any(outcome.kind == "throttled" for outcome in outcomes):
             self.on_throttled()
         return outcomes, problem
-
-    def _refresh(self) -> None:
-        self.is_idle = all(family.is_idle for family in (*self._common, *self._keyed))
-        self._notify()
 
     def _leave(self, line: GateLine) -> None:
         families = self._common if line is self.line else self._keyed

@@ -76,7 +76,6 @@ class WorkerPool:
     def __post_init__(self) -> None:
         self.has_attempt = Wakeup()
         self.timer = Timer(self._next_instant, self._on_instant)
-        self.admissions = {} if self.gates is None else self.gates.admissions
         self.timeout = self.scheduler.running.timeout
         self.running = self.scheduler.running.scopes
         self.has_work = self.emitter.has_work
@@ -96,7 +95,7 @@ class WorkerPool:
         self.is_changed_in = self.context.is_changed_in  # one bound method for all workers
         self.current_time = trio.lowlevel.current_clock().current_time  # `trio.current_time` looks it up each time
         if self.gates is not None:
-            self.gates.open(self._refresh, self._change)
+            self.gates.open(self._change)
         if self.gates is not None or self.retries.are_made or self.timeout < inf or not self.scheduler.is_plain:
             nursery.start_soon(self.timer.run, name="trio_asyncio_io timer")
 
@@ -142,11 +141,6 @@ class WorkerPool:
             scope.cancel()
         if not self.scheduler.is_plain:
             self.scheduler.advance(now)
-            self.dispatch()
-
-    def _refresh(self) -> None:
-        self.scheduler.refresh()
-        if not self.scheduler.is_plain:
             self.dispatch()
 
     def _change(self, line: GateLine) -> None:
@@ -357,7 +351,7 @@ class Worker:
         pool = self._pool
         current_time = pool.current_time  # a local name: see `Feeder`
         now = current_time()
-        if (end is not None or pool.admissions) and (problem := self._report(call, end, now)) is not None:
+        if pool.gates is not None and (problem := self._report(call, end, now)) is not None:
             end = Reading(problem)
         if end is not None or pool.checks_each_result or type(result) is CoroutineType:
             self._end_records(result, end, error, now)
@@ -389,10 +383,9 @@ class Worker:
             outcome = end
         elif end is not None:
             outcome = expired() if end is End.EXPIRED else CANCELLED
-        since = call.since if end is None else self._pool.ledger.began(call)
         self._pool.is_reporting = self._has_reported = True
         try:
-            return gates.end(call, since, outcome, now)
+            return gates.end(call, outcome, now)
         finally:
             self._pool.is_reporting = False
 
@@ -496,4 +489,4 @@ class Worker:
 
     def lose(self, error: Exception | None) -> None:
         if self._entry is not None and self._pool.gates is not None:
-            self._pool.gates.lose(self._entry, self._pool.ledger.began(self._entry), error)
+            self._pool.gates.lose(self._entry, error)

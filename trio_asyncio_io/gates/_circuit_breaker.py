@@ -34,8 +34,8 @@ class CircuitBreaker(ConfiguredGate):
     back all calls: records keep their place, and no deadline runs. After `open_for` seconds, +- 20 %, one call probes
     the service. If it is answered, `trickle` calls at once are allowed for `open_for` seconds, and then all. If not, or
     if at least `share` of that trickle is overload, the circuit is open for twice as long, up to `max_open`. So at full
-    speed the operator is back about 8 s after the service, for one call per 5 s. The gate is idle as long as no call
-    was overload. The pattern is Nygard's ("Release It!", 2007).
+    speed the operator is back about 8 s after the service, for one call per 5 s. The pattern is Nygard's
+    ("Release It!", 2007).
 
     Calls that fail when the circuit opens have used up an attempt, so give the operator a retry strategy.
 
@@ -62,7 +62,6 @@ class CircuitBreaker(ConfiguredGate):
         ordered_wait(urls, fetch, timeout=10.0, gate=CircuitBreaker(), retry=retry)
     """
 
-    is_idle = True
     _arguments = ("mode", "share", "calls", "window", "open_for", "max_open", "trickle", "give_up")
 
     def __init__(
@@ -149,7 +148,6 @@ class CircuitBreaker(ConfiguredGate):
             self._overloads -= self._ends.popleft()[1]
         if not self._overloads:
             self._ends.clear()
-        self.is_idle = not self._ends
         if self._is_down(self.calls):
             self._refusals.add(now, outcome)
             self._open(now, self.open_for)
@@ -195,7 +193,6 @@ class CircuitBreaker(ConfiguredGate):
         self._open_until = -inf
         self._refusals.end()
         self._forget()
-        self.is_idle = True
 
     def may_forget(self, now: float) -> bool:
         """Whether no call was overload within the window, or an open circuit was not used for ten minutes."""

@@ -85,7 +85,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         if gates is None:
             gates = Gates(self._given, lambda: self._running, _count_throttled, _stop)
             try:
-                gates.open(lambda: None, _wake)
+                gates.open(_wake)
             except ValueError as error:  # the name of another gate, with another configuration
                 gates.close()
                 _stop(error, None)

@@ -114,7 +114,7 @@ class _Simulation:
             gates=self._gates if self._gates.line.given else None,
             on_failure=_fail,
         )
-        self._gates.open(self._scheduler.refresh, self._scheduler.change)
+        self._gates.open(self._scheduler.change)
         self._retries = Retries(
             options.retry,
             options.capacity,
@@ -204,7 +204,7 @@ class _Simulation:
         run, retries = self._run, self._retries
         if self._gates.line.given:
             end = Reading(outcome) if isinstance(outcome, Exception) else outcome or OK
-            problem = self._gates.end(entry, entry.since, end, now)
+            problem = self._gates.end(entry, end, now)
             if problem is not None:
                 raise problem
         if isinstance(outcome, Outcome):
@@ -262,15 +262,10 @@ class _Gates(Gates):
                 copies[-1].weight = weight
         super().__init__(tuple(copies), running, on_throttled=lambda: None, on_failure=_fail)
 
-    def open(self, refresh: Callable[[], None], change: Callable[[GateLine], object]) -> None:
-        """The operator starts. The arguments are methods of its scheduler."""
-        self._notify, self.line.change = refresh, change
-        self.line.open([SharedGate(gate, on_idle_change=self._refresh) for gate in self.line.given])
-        self._refresh()
-
-    def _refresh(self) -> None:
-        self.is_idle = all(gate.is_idle for gate in self.line.given)
-        self._notify()
+    def open(self, change: Callable[[GateLine], object]) -> None:
+        """The operator starts. The argument is a method of its scheduler."""
+        self.line.change = change
+        self.line.open([SharedGate(gate) for gate in self.line.given])
 
 
 def _fail(error: Exception, _: Entry | None) -> None:

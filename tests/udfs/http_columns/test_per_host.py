@@ -43,14 +43,14 @@ class Spy(Gate):
 class ClosedByTrouble(Gate):
     """Admits no call after one was an overload or throttled, until `RELEASED` is set."""
 
-    is_idle = True
+    is_open = True
 
     def delay(self, now: float, weight: float) -> float:
-        return 0.0 if self.is_idle or RELEASED.is_set() else 0.01
+        return 0.0 if self.is_open or RELEASED.is_set() else 0.01
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
         if outcome.kind in {"overload", "throttled"}:
-            self.is_idle = False
+            self.is_open = False
 
 
 @pytest.mark.parametrize(
