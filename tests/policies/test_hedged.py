@@ -290,9 +290,14 @@ async def test_the_operator_counts_extra_calls_and_those_that_won(autojump_clock
     assert summary(operator.statistics(), 20.0).endswith(", 1 timed out, hedged 75.0% (won 33%)")
 
 
-async def test_a_shared_call_counts_for_the_operator_whose_element_started_it(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_shared_call_counts_for_the_operator_whose_element_started_it(
+    depth: int, autojump_clock: MockClock
+) -> None:
     function, recorder = scripted(*SLOW_THEN_FAST)
-    shared = single_flight(function)
+    shared: Any = function
+    for _ in range(depth):
+        shared = single_flight(shared)
     async with AsyncWaitOperator(shared, timeout=99.0) as first, AsyncWaitOperator(shared, timeout=99.0) as second:
         await first.put("a")
         await trio.sleep(1.0)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from functools import partial
 from traceback import extract_tb
 from typing import Any
+from weakref import ref
 
 import pytest
 import trio
+from trio.lowlevel import current_statistics
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io.policies._single_flight import SharedCall
+from trio_asyncio_io.policies._single_flight import CallTasks, SharedCall
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NothingLeft = Callable[[], AbstractContextManager[None]]
 
 
 def started(function: Any) -> SharedCall[Any]:
-    call = SharedCall(partial(function, "a"))
-    call.start("shared")
-    return call
+    return CallTasks("shared").start(partial(function, "a"))
 
 
 async def waited(call: SharedCall[Any], *patiences: float) -> list[Any]:
@@ -166,9 +166,8 @@ async def test_the_call_has_the_context_variables_of_its_creator() -> None:
         return tenant.get()
 
     tenant.set("me")
-    call = SharedCall(partial(read, "a"))
+    call = started(read)
     tenant.set("another")
-    call.start("shared")
     assert await call.wait() == "me"
 
 
@@ -221,3 +220,134 @@ def test_the_end_of_the_trio_run_cancels_the_call() -> None:
     trio.run(main)
     assert {type(error) for error in got} == {trio.Cancelled, RuntimeError}
     assert (recorder.running, recorder.cancelled) == (0, 2)
+
+
+@pytest.fixture
+async def tasks() -> AsyncIterator[CallTasks]:
+    """Tasks that are open."""
+    tasks = CallTasks("shared")
+    tasks.open()
+    yield tasks
+    await tasks.close()
+
+
+async def test_open_tasks_make_one_call_after_another(tasks: CallTasks) -> None:
+    async def task_of_call() -> trio.lowlevel.Task:
+        await trio.lowlevel.checkpoint()
+        return trio.lowlevel.current_task()
+
+    first = [tasks.start(task_of_call) for _ in range(3)]
+    used = {await call.wait() for call in first}
+    assert len(used) == 3
+    assert await tasks.start(task_of_call).wait() in used
+
+
+async def test_each_call_in_a_reused_task_has_the_context_variables_of_its_own_creator(tasks: CallTasks) -> None:
+    tenant = ContextVar("tenant", default="nobody")
+
+    async def read() -> str:
+        before = tenant.get()
+        tenant.set("of the call")
+        await trio.lowlevel.checkpoint()
+        return before
+
+    got = []
+    for each in ("me", "you"):
+        tenant.set(each)
+        got.append(await tasks.start(read).wait())
+    assert got == ["me", "you"]
+    assert tenant.get() == "you"
+
+
+@pytest.mark.parametrize("ends", ["raises", "is cancelled", "returns although it is cancelled"])
+async def test_a_call_does_not_disturb_the_next_one(tasks: CallTasks, ends: str, autojump_clock: MockClock) -> None:
+    async def first() -> None:
+        if ends == "raises":
+            raise OSError("busy")
+        with trio.CancelScope(shield=ends != "is cancelled"):
+            await trio.sleep(2.0)
+
+    async def second() -> str:
+        await trio.sleep(2.0)
+        return "second"
+
+    with suppress(OSError), trio.move_on_after(1.0):
+        await tasks.start(first).wait()
+    assert await tasks.start(second).wait() == "second"
+
+
+async def test_a_waiter_that_is_cancelled_after_the_end_does_not_cancel_the_next_call(
+    tasks: CallTasks, autojump_clock: MockClock
+) -> None:
+    async def call() -> str:
+        await trio.sleep(1.0)
+        return "result"
+
+    ended = tasks.start(call)
+    await ended.wait()
+    running = tasks.start(call)
+    await wait_all_tasks_blocked()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        assert await ended.wait() == "result"
+    assert await running.wait() == "result"
+
+
+async def test_an_idle_task_keeps_neither_its_last_call_nor_the_creator(tasks: CallTasks) -> None:
+    class Thing:
+        """Can be referred to weakly."""
+
+    async def call(thing: Thing) -> Thing:
+        return thing
+
+    async def create() -> None:
+        thing = Thing()
+        seen.extend((ref(thing), ref(trio.lowlevel.current_task())))
+        await tasks.start(partial(call, thing)).wait()
+
+    seen: list[ref[Any]] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(create)
+    assert [each() for each in seen] == [None, None]
+
+
+async def test_closing_ends_idle_tasks_at_once_and_others_after_their_calls(nothing_left: NothingLeft) -> None:
+    async def call(event: trio.Event) -> None:
+        await event.wait()
+
+    async def wait_for(call: SharedCall[None]) -> None:
+        await call.wait()
+
+    tasks = CallTasks("shared")
+    tasks.open()
+    events = [trio.Event() for _ in range(4)]
+    with nothing_left():
+        async with trio.open_nursery() as nursery:
+            for event in events:
+                nursery.start_soon(wait_for, tasks.start(partial(call, event)))
+            await wait_all_tasks_blocked()
+            for event in events[:3]:
+                event.set()
+            await wait_all_tasks_blocked()
+            before = current_statistics().tasks_living
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await tasks.close()
+            assert current_statistics().tasks_living == before - 3
+            events[3].set()
+        await tasks.start(partial(call, events[0])).wait()
+
+
+def test_idle_tasks_end_with_their_trio_run() -> None:
+    async def call() -> str:
+        return "result"
+
+    async def main(*, is_open: bool) -> None:
+        if is_open:
+            tasks.open()
+        assert await tasks.start(call).wait() == "result"
+
+    tasks = CallTasks("shared")
+    trio.run(partial(main, is_open=True))
+    assert tasks.idle == []
+    trio.run(partial(main, is_open=False))

@@ -189,3 +189,17 @@ async def test_a_deadline_cancels_one_element_and_not_the_call(autojump_clock: M
     recorder = Recorder(Scripted(default=Step(2.5)))
     assert await outputs(unordered_wait(source(), single_flight(recorder), timeout=2.0, on_error="skip")) == ["a"]
     assert [(call.ended, call.cancelled) for call in recorder.calls] == [(2.5, False)]
+
+
+async def test_calls_of_an_operator_reuse_tasks_that_end_with_it(
+    autojump_clock: MockClock, nothing_left: NothingLeft
+) -> None:
+    tasks = set()
+
+    async def task_of_call(value: int) -> None:
+        tasks.add(trio.lowlevel.current_task())
+        await trio.sleep(1.0)
+
+    with nothing_left():
+        await outputs(unordered_wait(range(20), single_flight(task_of_call), timeout=5.0, capacity=4))
+    assert len(tasks) == 4

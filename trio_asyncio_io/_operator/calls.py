@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from contextvars import Context, ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -20,32 +20,38 @@ from .._core.gate import CURRENT_CALL
 from .._core.ledger import Ledger
 from .._core.queue import Entry
 
-# Not set in the tasks that make calls: a context variable of the operator's would cost each of its elements time
-_CREATOR: ContextVar[Task | None] = ContextVar("trio_asyncio_io_creator", default=None)
+# The tasks that make shared calls -> the tasks that have started them
+_CREATORS: dict[Task, Task] = {}
 
 
 def nurseries_of_call() -> Iterator[trio.Nursery]:
     """The nurseries that the present task works for, the innermost first.
 
-    After those of a system task that follows its creator come those of the creator.
+    A task that makes a shared call works for those of the task that has started it.
     """
-    task: Task | None = current_task()
-    creator = _CREATOR.get()
-    while task is not None:
+    task = current_task()
+    while True:
+        while task in _CREATORS:
+            task = _CREATORS[task]
         nursery = task.parent_nursery
-        if nursery is not None:
-            yield nursery
-            task = nursery.parent_task
-        else:
-            task, creator = creator, None
+        if nursery is None:
+            return
+        yield nursery
+        task = nursery.parent_task
 
 
-def follow_creator(context: Context) -> None:
-    """A system task with this context works for the same operators as the present task."""
-    context.run(_CREATOR.set, current_task())
+def register_shared_call(task: Task) -> None:
+    """The task makes a call for the present one, with a copy of its context, until `remove_shared_call`."""
+    _CREATORS[task] = current_task()
+    task.context = copy_context()
     call = CURRENT_CALL.get()
     if call is not None:
-        context.run(CURRENT_CALL.set, _SharedCall(call))
+        task.context.run(CURRENT_CALL.set, _SharedCall(call))
+
+
+def remove_shared_call() -> None:
+    """The shared call of the present task has ended."""
+    del _CREATORS[current_task()]
 
 
 # What the present call weighs: the values of CURRENT_CALL

@@ -26,7 +26,7 @@ from .._values.checks import check_name, check_path
 from .._values.describe import describe
 from ._cached import Lifetime, from_cache, is_none
 from ._policy import Policy, Wrapped, by_position
-from ._single_flight import SharedCall
+from ._single_flight import CallTasks, SharedCall
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -300,6 +300,7 @@ class GroupCommit:
         self._execute = execute
         self._thread = FileThread()
         self._lock = trio.Lock()
+        self._tasks = CallTasks("trio_asyncio_io group commit")
         # The call that executes these requests, and to which more can be added
         self._open_group: tuple[SharedCall[Sequence[bytes | None]], list[Request]] | None = None
 
@@ -318,9 +319,7 @@ class GroupCommit:
 
     def _new_group(self) -> tuple[SharedCall[Sequence[bytes | None]], list[Request]]:
         requests: list[Request] = []
-        call = SharedCall(lambda: self._flush(requests))
-        call.start("trio_asyncio_io group commit")
-        return call, requests
+        return self._tasks.start(lambda: self._flush(requests)), requests
 
     async def _flush(self, requests: list[Request]) -> Sequence[bytes | None]:
         try:

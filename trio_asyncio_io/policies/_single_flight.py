@@ -1,123 +1,27 @@
-"""The policy `single_flight`: concurrent calls with one key share one call, and a call that several tasks wait for."""
+"""The policy `single_flight`: concurrent calls with one key share one call.
+
+single_flight   the policy
+SharedCall      a call that several tasks wait for
+CallTasks       the tasks that make such calls
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable
-from contextvars import copy_context
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from .._operator.calls import follow_creator
+from .._operator.calls import register_shared_call, remove_shared_call
 from .._values.notes import copied, set_on
 from ._policy import Policy, Wrapped, by_position
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class SharedCall(Generic[R]):
-    """A call that is cancelled when nobody waits for it any longer, and that never outlives its waiters.
-
-    It runs in a task of its own, with the context variables of the task that created it. It is a system task, because a
-    policy has no nursery: its `open` and `close` may be called from different tasks.
-
-    The task that starts it must also wait for it. Create it, `start` it and `wait` for it without a checkpoint between.
-
-    Args:
-        call: Returns the awaitable. Called once, in the call's own task.
-    """
-
-    __slots__ = ("_call", "_context", "_ended", "_error", "_is_shared", "_result", "_scope", "_traceback", "_waiting")
-
-    def __init__(self, call: Callable[[], Awaitable[R]]) -> None:
-        self._call = call
-        self._context = copy_context()
-        self._scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self._waiting = 0
-        self._result: tuple[R] | None = None
-        self._error: BaseException | None = None
-        self._traceback: TracebackType | None = None
-        self._is_shared = False
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether all waiters have left. The call is being cancelled, and nobody else may wait for it."""
-        return self._scope.cancel_called
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the call has returned, raised or unwound. A task that waits for it now gets its outcome."""
-        return self._ended.is_set()
-
-    def start(self, name: str) -> None:
-        """Start the call's task.
-
-        Args:
-            name: The name of the task.
-        """
-        follow_creator(self._context)
-        trio.lowlevel.spawn_system_task(self._run, name=name, context=self._context)
-
-    async def wait(self) -> R:
-        """The call's result.
-
-        Raises:
-            BaseException: The exception of the call. If several tasks wait, each gets a copy of an `Exception`, unless
-                it cannot be copied.
-
-        Cancellation: the caller leaves immediately if others wait. The last one cancels the call and leaves once it has
-        unwound. If the call returns or raises nevertheless, that counts.
-        """
-        self._waiting += 1
-        self._is_shared = self._is_shared or self._waiting > 1
-        try:
-            await self._ended.wait()
-        except BaseException:
-            if self._waiting > 1 or not await self._abandon():
-                raise
-        finally:
-            self._waiting -= 1
-        return self._outcome()
-
-    async def _abandon(self) -> bool:
-        """Cancel the call and wait until it has unwound. Returns whether it has an outcome nevertheless."""
-        self._scope.cancel()
-        with trio.CancelScope(shield=True):
-            await self._ended.wait()
-        return self._result is not None or self._error is not None
-
-    def _outcome(self) -> R:
-        if self._result is not None:
-            return self._result[0]
-        if self._error is None:
-            raise RuntimeError("the shared call was cancelled, because its Trio run ends")
-        # Waiters share one SystemExit or KeyboardInterrupt: the operator would raise several copies as a group
-        error = copied(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
-        set_on(error, __traceback__=self._traceback)
-        context, is_suppressed = error.__context__, error.__suppress_context__
-        try:
-            raise error
-        finally:
-            set_on(error, __context__=context, __suppress_context__=is_suppressed)
-            del error
-
-    async def _run(self) -> None:
-        try:
-            with self._scope:
-                result = await self._call()
-                self._result = (result,)
-        except trio.Cancelled:  # the Trio run ends
-            raise
-        except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
-            self._error = error
-            self._traceback = error.__traceback__ and error.__traceback__.tb_next  # without this frame
-        finally:
-            self._ended.set()
 
 
 class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
@@ -151,6 +55,15 @@ class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
         self.calls = 0
         self.shared = 0
         self._in_flight: dict[Hashable, SharedCall[R]] = {}
+        self._tasks = CallTasks("trio_asyncio_io single flight")
+
+    async def _open(self) -> None:
+        await super()._open()
+        self._tasks.open()
+
+    async def _close(self) -> None:
+        await self._tasks.close()
+        await super()._close()
 
     @enable_ki_protection
     async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
@@ -162,9 +75,7 @@ class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
             self.shared += 1
         else:
             await trio.lowlevel.checkpoint_if_cancelled()  # a call must not begin in a scope that is cancelled already
-            call = SharedCall(partial(self._call, *values))
-            call.start("trio_asyncio_io single flight")
-            self._in_flight[key] = call
+            call = self._in_flight[key] = self._tasks.start(partial(self._call, *values))
             self.calls += 1
         try:
             return await call.wait()
@@ -172,3 +83,196 @@ class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
             # Not as soon as the call has ended: until a waiter has its outcome, a new caller must not repeat the call
             if call.has_ended and self._in_flight.get(key) is call:
                 del self._in_flight[key]
+
+
+class SharedCall(Generic[R]):
+    """A call that is cancelled when nobody waits for it any longer, and that never outlives its waiters.
+
+    The task that starts it, by `CallTasks.start`, must also wait for it, without a checkpoint between.
+
+    Args:
+        function: Returns the awaitable. Called once.
+        scope: The scope in which it is called.
+
+    Attributes:
+        is_abandoned: Whether all waiters have left. The call is being cancelled, and nobody else may wait for it.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_error",
+        "_is_shared",
+        "_result",
+        "_scope",
+        "_traceback",
+        "_waiting",
+        "function",
+        "is_abandoned",
+    )
+
+    def __init__(self, function: Callable[[], Awaitable[R]], scope: trio.CancelScope) -> None:
+        self.function = function
+        self.is_abandoned = False
+        self._scope = scope
+        self._ended = trio.Event()
+        self._waiting = 0
+        self._result: tuple[R] | None = None
+        self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
+        self._is_shared = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the call has returned, raised or unwound. A task that waits for it now gets its outcome."""
+        return self._ended.is_set()
+
+    async def wait(self) -> R:
+        """The call's result.
+
+        Raises:
+            BaseException: The exception of the call. If several tasks wait, each gets a copy of an `Exception`, unless
+                it cannot be copied.
+
+        Cancellation: the caller leaves immediately if others wait. The last one cancels the call and leaves once it has
+        unwound. If the call returns or raises nevertheless, that counts.
+        """
+        self._waiting += 1
+        self._is_shared = self._is_shared or self._waiting > 1
+        try:
+            await self._ended.wait()
+        except BaseException:
+            if self._waiting > 1 or not await self._abandon():
+                raise
+        finally:
+            self._waiting -= 1
+        return self._outcome()
+
+    def end(self, result: tuple[R] | None = None, error: BaseException | None = None) -> None:
+        """Give the waiters the result in the tuple, or the exception. Neither: the call has unwound."""
+        self._result, self._error = result, error
+        if error is not None:
+            self._traceback = error.__traceback__ and error.__traceback__.tb_next  # without the frame of the task
+        self._ended.set()
+
+    async def _abandon(self) -> bool:
+        """Cancel the call and wait until it has unwound. Returns whether it has an outcome nevertheless."""
+        if not self.has_ended:  # otherwise another call may be running in the scope
+            self.is_abandoned = True
+            self._scope.cancel()
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+        return self._result is not None or self._error is not None
+
+    def _outcome(self) -> R:
+        if self._result is not None:
+            return self._result[0]
+        if self._error is None:
+            raise RuntimeError("the shared call was cancelled, because its Trio run ends")
+        # Waiters share one SystemExit or KeyboardInterrupt: the operator would raise several copies as a group
+        error = copied(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
+        set_on(error, __traceback__=self._traceback)
+        context, is_suppressed = error.__context__, error.__suppress_context__
+        try:
+            raise error
+        finally:
+            set_on(error, __context__=context, __suppress_context__=is_suppressed)
+            del error
+
+
+class CallTasks:
+    """The tasks that make shared calls.
+
+    They are system tasks, because a policy has no nursery: its `open` and `close` may be called from different tasks.
+
+    A task and a cancel scope for each call would cost several times what a fast call costs. So, from `open` to `close`,
+    a task that has made a call waits for another one.
+
+    Args:
+        name: The name of each task.
+
+    Attributes:
+        is_open: Whether tasks are reused.
+        idle: Those that wait for a call.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.is_open = False
+        self.idle: list[CallTask] = []
+
+    def open(self) -> None:
+        """Reuse tasks from now on."""
+        self.is_open = True
+
+    async def close(self) -> None:
+        """End the idle tasks. Each of the others ends after its call."""
+        self.is_open = False
+        idle, self.idle = self.idle, []
+        for each in idle:
+            trio.lowlevel.reschedule(each.task)
+        with trio.CancelScope(shield=True):  # short, because the tasks only return
+            for each in idle:
+                if not each.ended.is_set():  # they end in one pass of the scheduler, and a wait would take another one
+                    await each.ended.wait()
+
+    def start(self, function: Callable[[], Awaitable[R]]) -> SharedCall[R]:
+        """Start a call of the function for the present task, with its context variables."""
+        if self.idle:
+            found = self.idle.pop()
+            trio.lowlevel.reschedule(found.task)
+        else:
+            found = CallTask(self)
+            found.task = trio.lowlevel.spawn_system_task(found.run, name=self._name)
+        register_shared_call(found.task)
+        found.call = call = SharedCall(function, found.scope)
+        return call
+
+
+@dataclass(eq=False, slots=True)
+class CallTask:
+    """A task that makes shared calls, one after another, in one cancel scope.
+
+    A call that raises or is cancelled is its last one, because that ends the scope.
+
+    Args:
+        tasks: Those that it belongs to.
+
+    Attributes:
+        call: The running one. None: the task is idle, or about to end.
+        task: Trio's task.
+    """
+
+    tasks: CallTasks
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope, init=False)
+    ended: trio.Event = field(default_factory=trio.Event, init=False)
+    call: SharedCall[Any] | None = field(default=None, init=False)
+    task: trio.lowlevel.Task = field(init=False)
+
+    async def run(self) -> None:
+        """Make calls until no other one comes."""
+        try:
+            with self.scope:
+                while self.call is not None:
+                    self._end((await self.call.function(),))
+                    if self.tasks.is_open:
+                        self.tasks.idle.append(self)
+                        await trio.lowlevel.wait_task_rescheduled(self._leave)
+        except trio.Cancelled:  # the Trio run ends
+            raise
+        except BaseException as error:  # noqa: BLE001 - in a system task it would end the Trio run
+            self._end(error=error)
+        finally:
+            self._end()
+            self.ended.set()
+
+    def _end(self, result: tuple[Any] | None = None, error: BaseException | None = None) -> None:
+        """End the running call, if there is one."""
+        call, self.call = self.call, None
+        if call is not None:
+            remove_shared_call()
+            call.end(result, error)
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        """The Trio run ends, or the last call was to be cancelled."""
+        self.tasks.idle.remove(self)
+        return trio.lowlevel.Abort.SUCCEEDED
