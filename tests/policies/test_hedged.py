@@ -131,6 +131,13 @@ async def test_no_extra_call_if_all_calls_take_equally_long(autojump_clock: Mock
     assert (function.calls, function.extra_calls) == (500, 0)
 
 
+async def test_alarms_of_calls_that_have_ended_do_not_pile_up(autojump_clock: MockClock) -> None:
+    function = hedged(Scripted(default=Step(0.1)), after=1_000.0)
+    for _ in range(100):
+        await function("a")
+    assert len(function._alarms._heap) == 1
+
+
 async def test_no_extra_call_in_the_last_quarter_of_the_deadline(autojump_clock: MockClock) -> None:
     for timeout, calls in ((2.5, 1), (2.8, 2)):
         function, recorder = scripted(*SLOW_THEN_FAST)

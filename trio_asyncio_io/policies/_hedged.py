@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -187,14 +187,16 @@ class Alarms:
 
         To cancel the alarm, clear it. The function must clear it, too, because the task may keep it for a while.
         """
-        alarm: Alarm = [at, next(self._numbers), function]
-        heappush(self._heap, alarm)
-        if len(self._heap) == 1:
+        if not self._heap:
             self._sleep = trio.CancelScope(deadline=at)
             self._has_ended = trio.Event()
             trio.lowlevel.spawn_system_task(self._run, self._heap, self._has_ended, name="trio_asyncio_io hedges")
         elif at < self._sleep.deadline:
             self._sleep.deadline = at
+        alarm: Alarm = [at, next(self._numbers), function]
+        heappush(self._heap, alarm)
+        while self._heap[0][2] is None:  # so that the heap is about as long as there are calls
+            heappop(self._heap)
         return alarm
 
     async def end_if_unused(self) -> None:
@@ -222,7 +224,7 @@ class Alarms:
             has_ended.set()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Race:
     """A first call, and a second one while that has no result.
 
@@ -241,15 +243,16 @@ class Race:
     admit: Callable[[], AbstractContextManager[object] | None]
     alarms: Alarms
     is_won_by_second: bool = field(default=False, init=False)
+    _alarm: Alarm | None = field(init=False)
+    _result: tuple[Any] | None = field(default=None, init=False)
+    _error: Exception | None = field(default=None, init=False)
+    _has_first_failed: bool = field(default=False, init=False)
+    _has_failed_late: bool = field(default=False, init=False)
+    _context: Context = field(default_factory=copy_context, init=False)
+    _nursery: trio.Nursery = field(init=False)
 
     def __post_init__(self) -> None:
-        self._alarm: Alarm | None = self.alarms.set(self.at, self._start_second)
-        self._result: tuple[Any] | None = None
-        self._error: Exception | None = None
-        self._has_first_failed = False
-        self._has_failed_late = False
-        self._context = copy_context()
-        self._nursery: trio.Nursery
+        self._alarm = self.alarms.set(self.at, self._start_second)
 
     async def run(self) -> Any:
         """The first result, when the other call has unwound. The first call is made in the present task.
