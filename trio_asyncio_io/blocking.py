@@ -33,11 +33,11 @@ class BlockedLoop(trio.abc.Instrument):
     The warning names the function and the line that blocks, and how to repair it. There is one warning per function.
     asyncio has the same in its debug mode, as `loop.slow_callback_duration`.
 
-    A thread reads the stack of the loop only while one pass of Trio's scheduler takes long; while the loop waits for
-    I/O, it does not poll. A function with the same frame in all samples of a pass has not awaited between them. On
-    Linux, while the loop's thread is ready to run, only its CPU time counts. So a thread that waits for a CPU causes no
-    warning; on a busy machine, a function that computes is reported later. A call into C that holds the interpreter
-    lock stops the sampling, and is not reported.
+    While a pass of Trio's scheduler takes long, a thread reads the stack of the loop. While the loop waits for I/O, the
+    thread sleeps. A function with the same frame in all samples of a pass has not awaited between them. On Linux, while
+    the loop's thread is ready to run, only its CPU time counts. So a thread that waits for a CPU causes no warning; on
+    a busy machine, a function that computes is reported later. A call into C that holds the interpreter lock stops the
+    sampling, and is not reported.
 
     The workers of Spark have one already.
 
@@ -60,14 +60,14 @@ class BlockedLoop(trio.abc.Instrument):
         self._pass = object()  # identifies the current pass
         self._is_idle = True  # the loop waits for I/O between two passes
         self._is_over = False
-        self._is_parked = False
+        self._is_parked = False  # the thread waits for the next pass
         self._wakeup = threading.Event()
         self._callers: list[FrameType] = []  # of `trio.run`
         self._reported: set[tuple[str, str]] = set()
 
     @property
     def has_reported(self) -> bool:
-        """Whether a line has been logged."""
+        """Whether a warning has been logged."""
         return len(self._reported) > 0
 
     def before_run(self) -> None:

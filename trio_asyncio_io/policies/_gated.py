@@ -57,7 +57,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         super().__init__(function, gate=gate)
         self.wait_seconds = 0.0
         self._given = as_gates(gate)
-        self._gates: Gates | None = None  # while there are calls
+        self._gates: Gates | None = None  # None: there are no calls
         self._calls = 0
         self._running = 0
         self._numbers = count()
@@ -80,7 +80,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         return result
 
     def _enter(self) -> Gates:
-        """The gates, in use while there are calls. So no call of an earlier Trio run uses them."""
+        """The gates. They are open only while there are calls, so each Trio run has its own."""
         gates = self._gates
         if gates is None:
             gates = Gates(self._given, lambda: self._running, _count_throttled, _stop)
@@ -101,7 +101,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
             gates.close()
 
     async def _admitted(self, gates: Gates, arguments: tuple[Any, ...]) -> Admission:
-        """The call, started. It waits in the line of its key first, and then in that of all calls."""
+        """Start a call when its gates admit it: those of its key, and then those of all calls."""
         began = trio.current_time()
         try:
             line = gates.line_of(*arguments)
@@ -117,7 +117,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
             self.wait_seconds += trio.current_time() - began
 
     async def _pass(self, waiting: WaitingCall, line: GateLine) -> Admission:
-        """The call, started. Only the first one in a line checks its gates, when they may admit it."""
+        """Wait in the line of the key, then in that of all calls. Only the first call in a line checks the gates."""
         joined: list[GateLine] = []
         line.running += 1  # its gates stay in use
         try:
@@ -128,9 +128,8 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
                     _leave(joined.pop(), waiting)
                 if waits_in is None:
                     return Admission(line, now, waiting.weights).start()
-                if (
-                    waits_in not in joined
-                ):  # its order is that in which calls have come, or passed the gates of their keys
+                if waits_in not in joined:
+                    # A new number for each line: the common one has the order in which calls have passed their own
                     waits_in.join(waiting, (False, 0, next(self._numbers)), now)
                     joined.append(waits_in)
                 until = waits_in.held_until if waits_in.heap[0][1] is waiting else inf
@@ -149,7 +148,7 @@ def _leave(line: GateLine, waiting: WaitingCall) -> None:
 
 
 def _wake(line: GateLine) -> None:
-    """A gate may admit the first call in this line earlier than it said."""
+    """Let the first call in this line check its gates, which may admit it earlier than they said."""
     if line.heap:
         line.heap[0][1].context.unpark_all()
 

@@ -1,6 +1,9 @@
 """The policy `hedged`: a second call for an element whose first one is slow.
 
-The calls for one element race: the first result counts. When a call is slow, the latest latencies decide.
+hedged            the policy: whether a second call may be made, and when
+Race              the calls for one element, of which the first result counts
+Alarms            one task that starts the second calls
+RecentLatencies   the percentile after which a call is slow
 """
 
 from __future__ import annotations
@@ -128,7 +131,7 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
                 if worker is not None:
                     worker.lose(race.take_error())
         if self._percent:
-            # Not of the call that won: without the slow calls, which lose, the percentile would fall more and more
+            # Not the latency of the call that won: slow calls lose, so the percentile would fall more and more
             self._latencies.add(trio.current_time() - started)
         return result
 
@@ -226,13 +229,13 @@ class Alarms:
 
 @dataclass(eq=False, slots=True)
 class Race:
-    """A first call, and a second one while that has no result.
+    """A first call, and a second one if the first is slow or raises. The first result counts.
 
     Args:
         call: Makes a call.
-        at: When the second call starts. If the first one raises before that, it starts immediately.
+        at: When the second call starts. If the first one raises before that, the second starts immediately.
         admit: Returns the context of the second call. None: there is no second call.
-        alarms: Start the second call.
+        alarms: Those of the policy.
 
     Attributes:
         is_won_by_second: Whether the second call gave the result.
@@ -260,7 +263,7 @@ class Race:
         Call it immediately after the creation.
 
         Raises:
-            Exception: Both calls raised; that of the first one.
+            Exception: The exception of the first call. The second one, if any, has raised, too.
 
         Cancellation: both calls are cancelled and unwind. If one returns or raises nevertheless, that counts. What one
         has raised before does not.
@@ -284,7 +287,7 @@ class Race:
             del error, stopped  # no cycle of the exception and this frame
 
     def take_error(self) -> Exception | None:
-        """The exception of the first call, unless `run` has raised it. None: it was cancelled. Call it once."""
+        """The exception of the first call, unless `run` has raised it. None: the call was cancelled. Call it once."""
         error, self._error = self._error, None  # no cycle of the exception and this object
         return error if self._has_first_failed else None
 
@@ -316,7 +319,7 @@ class Race:
         try:
             with context:
                 result = await self.call()
-        except Exception as error:  # noqa: BLE001 - `run` raises it, or that of the first call
+        except Exception as error:  # noqa: BLE001 - `run` raises it, or the error of the first call
             if self._error is None:
                 self._error = error
             self._fail(error)

@@ -1,4 +1,10 @@
-"""The base class of policies: opening for several users, in several Trio runs, pickling and keys."""
+"""The base class of policies, and what they need: opening for several users, Trio runs, and keys of calls.
+
+Policy         a function around an inner function
+OpenCount      the first user opens something, and the last one closes it
+RunChange      detects another Trio run
+distinct_key   a key that differs by type, too
+"""
 
 from __future__ import annotations
 
@@ -42,7 +48,7 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
     def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None, **options: Any) -> None:
         self.function = function
         self._inner = as_function(function)
-        # An awaitable of a call of the inner function. A policy inside opens the user's function to interrupts itself
+        # Calls the inner function. The user's one runs open to interrupts: if a policy is between, that one sees to it
         self._call = self._inner.invoke if isinstance(self._inner, Policy) else partial(awaited, self._inner.invoke)
         if callable(timeout := getattr(self._inner, "timeout", None)):
             self.timeout = timeout  # the operator checks whether it exists
@@ -121,7 +127,7 @@ def by_position(policy: Any, arguments: tuple[Any, ...], keywords: Mapping[str, 
 
 
 class OpenCount:
-    """Counts those for whom something is open. The first one opens it, and the last one closes it.
+    """Counts the users of something that the first one opens and the last one closes.
 
     While one user opens or closes it, others wait. If opening fails or is cancelled, the next user tries again. Users
     of an earlier Trio run do not count, because whatever they left open ended with it.
