@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from math import inf
 from typing import Any, cast
-from weakref import ref
+from weakref import WeakSet, ref
 
 import pytest
 import trio
@@ -384,6 +385,37 @@ async def test_a_call_that_has_ended_leaves_nothing_behind(
         del value
         assert gone() is None
         await trio.sleep(1.5)
+
+
+@pytest.mark.parametrize("first", ["returns", "raises"])
+@pytest.mark.parametrize("second", ["returns", "raises"])
+async def test_no_exception_is_in_a_cycle(first: str, second: str, autojump_clock: MockClock) -> None:
+    """The second call raises before the first one ends, or returns after it has raised."""
+
+    class BusyError(Exception):
+        """Can be referred to weakly."""
+
+    errors: WeakSet[Exception] = WeakSet()
+    ends = iter([(5.0, first), (1.0 if second == "raises" else 4.0, second)])
+
+    async def call(value: str) -> None:
+        seconds, end = next(ends)
+        await trio.sleep(seconds)
+        if end == "raises":
+            error = BusyError(value)
+            errors.add(error)
+            try:
+                raise error
+            finally:
+                del error
+
+    gc.disable()
+    try:
+        with suppress(BusyError):
+            await hedged(call, after=2.0, budget=1.0)("a")
+        assert list(errors) == []
+    finally:
+        gc.enable()
 
 
 async def test_the_task_that_starts_second_calls_ends_with_the_last_operator(

@@ -128,8 +128,9 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
                 self.won += 1
                 if (operator := operator_of_call()) is not None:
                     operator.ledger.win_hedge()
+                error = race.take_error()
                 if worker is not None:
-                    worker.lose(race.take_error())
+                    worker.lose(error)
         if self._percent:
             # Not the latency of the call that won: slow calls lose, so the percentile would fall more and more
             self._latencies.add(trio.current_time() - started)
@@ -248,8 +249,8 @@ class Race:
     is_won_by_second: bool = field(default=False, init=False)
     _alarm: Alarm | None = field(init=False)
     _result: tuple[Any] | None = field(default=None, init=False)
-    _error: Exception | None = field(default=None, init=False)
-    _has_first_failed: bool = field(default=False, init=False)
+    _first_error: Exception | None = field(default=None, init=False)
+    _second_error: Exception | None = field(default=None, init=False)
     _has_failed_late: bool = field(default=False, init=False)
     _context: Context = field(default_factory=copy_context, init=False)
     _nursery: trio.Nursery = field(init=False)
@@ -274,22 +275,23 @@ class Race:
                 await self._run_first()
         except BaseException as raised:  # noqa: BLE001 - it is raised below, unless there is an outcome
             stopped = _without_group(raised)
+        second_error, self._second_error = self._second_error, None  # no cycle of the exception and this object
         is_interrupted = stopped is not None and split(stopped, is_cancelled)[1] is not None
         if self._result is not None and not is_interrupted:
             return self._result[0]
         error = stopped
         if stopped is None or (self._has_failed_late and not is_interrupted):
-            error, self._error = self._error, None
+            error = second_error if self._first_error is None else self.take_error()
         assert error is not None
         try:
             raise error
         finally:
-            del error, stopped  # no cycle of the exception and this frame
+            del error, second_error, stopped  # no cycle of an exception and this frame
 
     def take_error(self) -> Exception | None:
         """The exception of the first call, unless `run` has raised it. None: the call was cancelled. Call it once."""
-        error, self._error = self._error, None  # no cycle of the exception and this object
-        return error if self._has_first_failed else None
+        error, self._first_error = self._first_error, None  # no cycle of the exception and this object
+        return error
 
     def _start_second(self) -> None:
         self._cancel_alarm()
@@ -305,7 +307,7 @@ class Race:
         try:
             self._end(await self.call())
         except Exception as error:  # noqa: BLE001 - `run` raises it
-            self._error, self._has_first_failed = error, True
+            self._first_error = error
             self._fail(error)
         finally:
             self._cancel_alarm()
@@ -320,8 +322,7 @@ class Race:
             with context:
                 result = await self.call()
         except Exception as error:  # noqa: BLE001 - `run` raises it, or the error of the first call
-            if self._error is None:
-                self._error = error
+            self._second_error = error
             self._fail(error)
         else:
             self.is_won_by_second = self._result is None
