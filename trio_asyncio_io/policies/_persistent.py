@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from struct import pack
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
@@ -301,8 +302,8 @@ class GroupCommit:
         self._thread = FileThread()
         self._lock = trio.Lock()
         self._tasks = CallTasks("trio_asyncio_io group commit")
-        # The call that executes these requests, and to which more can be added
-        self._open_group: tuple[SharedCall[Sequence[bytes | None]], list[Request]] | None = None
+        self._call: SharedCall[Sequence[bytes | None]] | None = None  # waits for its turn. More requests can be added
+        self._requests: list[Request] = []  # of this call
 
     async def submit(self, request: Request) -> bytes | None:
         """The outcome of the request. An exception is raised for each request of its group.
@@ -310,24 +311,15 @@ class GroupCommit:
         Cancellation: the caller leaves immediately if the request's group is still waiting. If its group is being
         executed, the caller waits for the outcome, which counts.
         """
-        if self._open_group is None or self._open_group[0].is_abandoned:
-            self._open_group = self._new_group()
-        call, requests = self._open_group
-        number = len(requests)
-        requests.append(request)
+        if self._call is None or self._call.is_abandoned:
+            self._requests = []
+            self._call = self._tasks.start(partial(self._flush, self._requests))
+        call, number = self._call, len(self._requests)
+        self._requests.append(request)
         return (await call.wait())[number]
 
-    def _new_group(self) -> tuple[SharedCall[Sequence[bytes | None]], list[Request]]:
-        requests: list[Request] = []
-        return self._tasks.start(lambda: self._flush(requests)), requests
-
     async def _flush(self, requests: list[Request]) -> Sequence[bytes | None]:
-        try:
-            await self._lock.acquire()
-        finally:
-            if self._open_group is not None and self._open_group[1] is requests:
-                self._open_group = None
-        try:
+        async with self._lock:
+            if self._requests is requests:
+                self._call = None
             return await self._thread.run(self._execute, requests)
-        finally:
-            self._lock.release()
