@@ -85,6 +85,7 @@ class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
                 del self._in_flight[key]
 
 
+@dataclass(eq=False, slots=True)
 class SharedCall(Generic[R]):
     """A call that is cancelled when nobody waits for it any longer, and that never outlives its waiters.
 
@@ -98,28 +99,15 @@ class SharedCall(Generic[R]):
         is_abandoned: Whether all waiters have left. The call is being cancelled, and nobody else may wait for it.
     """
 
-    __slots__ = (
-        "_ended",
-        "_error",
-        "_is_shared",
-        "_result",
-        "_scope",
-        "_traceback",
-        "_waiting",
-        "function",
-        "is_abandoned",
-    )
-
-    def __init__(self, function: Callable[[], Awaitable[R]], scope: trio.CancelScope) -> None:
-        self.function = function
-        self.is_abandoned = False
-        self._scope = scope
-        self._ended = trio.Event()
-        self._waiting = 0
-        self._result: tuple[R] | None = None
-        self._error: BaseException | None = None
-        self._traceback: TracebackType | None = None
-        self._is_shared = False
+    function: Callable[[], Awaitable[R]]
+    scope: trio.CancelScope
+    is_abandoned: bool = field(default=False, init=False)
+    _ended: trio.Event = field(default_factory=trio.Event, init=False)
+    _waiting: int = field(default=0, init=False)
+    _is_shared: bool = field(default=False, init=False)
+    _result: tuple[R] | None = field(default=None, init=False)
+    _error: BaseException | None = field(default=None, init=False)
+    _traceback: TracebackType | None = field(default=None, init=False)
 
     @property
     def has_ended(self) -> bool:
@@ -158,7 +146,7 @@ class SharedCall(Generic[R]):
         """Cancel the call and wait until it has unwound. Returns whether it has an outcome nevertheless."""
         if not self.has_ended:  # otherwise another call may be running in the scope
             self.is_abandoned = True
-            self._scope.cancel()
+            self.scope.cancel()
         with trio.CancelScope(shield=True):
             await self._ended.wait()
         return self._result is not None or self._error is not None
@@ -235,7 +223,7 @@ class CallTask:
     A call that raises or is cancelled is its last one, because that ends the scope.
 
     Args:
-        tasks: Those that it belongs to.
+        tasks: Where it waits while it is idle.
 
     Attributes:
         call: The running one. None: the task is idle, or about to end.
