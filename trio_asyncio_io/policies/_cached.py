@@ -105,15 +105,15 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
         self.misses = 0
         self._entries: OrderedDict[Hashable, tuple[R, float]] = OrderedDict()  # the result, and when it expires
         self._run_change = RunChange()
-        self._has_instants = min(ttl, math.inf if negative_ttl is None else negative_ttl) < math.inf
+        self._may_expire = min(ttl, math.inf if negative_ttl is None else negative_ttl) < math.inf
 
     @enable_ki_protection
     async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The cached result of this key, or that of a new call."""
         values = by_position(self, arguments, keywords) if keywords else arguments
         key = self.key_of(values)
-        if self._has_instants:
-            self._drop_instants_of_another_run()
+        if self._may_expire and self._run_change.has_happened():
+            self._drop_results_that_expire()
         entry = self._entries.get(key)
         if entry is not None and (entry[1] == math.inf or trio.current_time() < entry[1]):
             self.hits += 1
@@ -129,7 +129,7 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
                 self._entries.popitem(last=False)
         return result
 
-    def _drop_instants_of_another_run(self) -> None:
-        if self._run_change.has_happened():
-            for key in [key for key, (_, expires) in self._entries.items() if expires < math.inf]:
-                del self._entries[key]
+    def _drop_results_that_expire(self) -> None:
+        """Their instants are on the clock of another Trio run."""
+        for key in [key for key, (_, expires) in self._entries.items() if expires < math.inf]:
+            del self._entries[key]

@@ -96,7 +96,7 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
         Raises:
             TypeError: The arguments are not hashable, and the policy needs a `key`.
         """
-        if self._key is None and len(arguments) == 1:  # the most frequent case: no other calls have these keys
+        if self._key is None and len(arguments) == 1:  # the most frequent case. No other call has such a key
             value = arguments[0]
             kind = type(value)
             if kind is str or kind is int:
