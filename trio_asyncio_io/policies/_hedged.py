@@ -26,7 +26,7 @@ from trio.lowlevel import enable_ki_protection
 
 from .._core.reading import outcome_of
 from .._operator.calls import Worker, operator_of_call, worker_of_call
-from .._operator.errors import NotAsyncError, is_cancelled, split
+from .._operator.errors import NotAsyncError, flatten, is_cancelled, split
 from .._values.checks import check_number
 from .._values.describe import describe
 from ._policy import Policy, RunChange, Wrapped, by_position
@@ -274,7 +274,8 @@ class Race:
             async with trio.open_nursery() as self._nursery:
                 await self._run_first()
         except BaseException as raised:  # noqa: BLE001 - it is raised below, unless there is an outcome
-            stopped = _without_group(raised)
+            # A nursery makes a group of a single exception, too
+            stopped = raised if len(flatten(raised)) > 1 else flatten(raised)[0]
         second_error, self._second_error = self._second_error, None  # no cycle of the exception and this object
         is_interrupted = stopped is not None and split(stopped, is_cancelled)[1] is not None
         if self._result is not None and not is_interrupted:
@@ -340,14 +341,6 @@ class Race:
             self._nursery.cancel_scope.cancel()
         elif self._alarm is not None:
             self._start_second()
-
-
-def _without_group(error: BaseException) -> BaseException:
-    """The exception in the group that a nursery makes of a single one."""
-    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        single: BaseException = error.exceptions[0]
-        return single
-    return error
 
 
 MAX_SAMPLES: Final = 1000

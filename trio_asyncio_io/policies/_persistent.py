@@ -302,7 +302,7 @@ class GroupCommit:
         self._thread = FileThread()
         self._lock = trio.Lock()
         self._tasks = CallTasks("trio_asyncio_io group commit")
-        self._call: SharedCall[Sequence[bytes | None]] | None = None  # waits for its turn. More requests can be added
+        self._call: SharedCall[Sequence[bytes | None]] | None = None  # waits for the lock. More requests can be added
         self._requests: list[Request] = []  # of this call
 
     async def submit(self, request: Request) -> bytes | None:
