@@ -50,7 +50,7 @@ def test_sums_and_differences_have_every_field(kind: Any) -> None:
     total = full + full
     for each in fields(kind):
         one, two = getattr(full, each.name), getattr(total, each.name)
-        if each.name in kind.HIGHEST:
+        if each.name in {*kind.HIGHEST, *kind.LATEST}:
             assert two == one
         elif isinstance(one, Mapping):
             assert two == {"RateLimit": 4.0}
@@ -60,6 +60,18 @@ def test_sums_and_differences_have_every_field(kind: Any) -> None:
     for each in fields(kind):
         kept = total if each.name in kind.CONSTANT else full
         assert getattr(rest, each.name) == getattr(kept, each.name), each.name
+
+
+@pytest.mark.parametrize("name", ["refusal", "finding"])
+def test_of_several_texts_the_last_one_counts(name: str) -> None:
+    first, second, nothing = (Totals(**{name: text}) for text in ("9 at once", "12 at once", ""))  # type: ignore[arg-type]
+    assert [getattr(total, name) for total in (first + second, second + first, first + nothing, nothing + first)] == [
+        "12 at once",
+        "9 at once",
+        "9 at once",
+        "9 at once",
+    ]
+    assert getattr(second - first, name) == "12 at once"
 
 
 def test_counters_have_no_dictionary_and_refuse_unknown_names() -> None:

@@ -19,8 +19,8 @@ class Counts:
     """The counts and the sums of waits of one operator, or of several.
 
     `+` adds the counts of several operators, such as one in each process: for the names in `HIGHEST`, the highest value
-    counts. `-` gives the increase since an earlier moment, for the same operators: the names in `CONSTANT` stay as they
-    are. `repr` shows what is not zero.
+    counts, and for those in `LATEST`, the last text. `-` gives the increase since an earlier moment, for the same
+    operators: the names in `CONSTANT` and `LATEST` stay as they are. `repr` shows what is not zero.
 
     A new count is one line here: `Statistics`, `Totals`, their sums, reports and Spark's metrics then have it.
 
@@ -38,8 +38,8 @@ class Counts:
         retries_denied: Retries that the retry budget refused.
         refused: Elements that a gate refused before their first attempt; each one also counts as failed.
         refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
-        finding: What a gate such as `Auto` has found about the service; "": nothing. Of several operators, the last
-            text in alphabetical order.
+        finding: What a gate such as `Auto` has found about the service; "": nothing. In a sum, that of the last
+            operator which has found something.
         throttled: Calls after which the service requested fewer calls, such as with a status 429. Counted if there are
             gates.
         known: Elements that needed no call, because their results were in a restored snapshot or are remembered, such
@@ -73,12 +73,12 @@ class Counts:
         "peak_running",
         "peak_buffered",
         "longest_seconds",
-        "refusal",
-        "finding",
         "capacity",
         "buffer",
         "group",
     )
+
+    LATEST: ClassVar[tuple[str, ...]] = ("refusal", "finding")
 
     CONSTANT: ClassVar[tuple[str, ...]] = ("operators", "ordered")
 
@@ -163,6 +163,8 @@ class Counts:
         own = getattr(self, name)
         if name in self.HIGHEST:
             return max(own, other)
+        if name in self.LATEST:
+            return own if operation is sub else other or own
         if operation is sub and name in self.CONSTANT:
             return own
         if isinstance(own, Mapping):

@@ -278,7 +278,9 @@ def _totals_column(settings: Settings) -> Column:
         waits = F.coalesce(F.sum(row["seconds_by_gate"][gate]), F.lit(0.0))
         columns[BY_GATE + gate] = waits.cast("string")
     if gates:
-        columns |= {name: F.coalesce(F.max(row[name]), F.lit('""')) for name in TEXTS}  # JSON already
+        reported = row["numbers"][NUMBERS["tasks.ended"]]
+        latest = {name: F.max_by(row[name], F.when(row[name].isNotNull(), reported)) for name in TEXTS}
+        columns |= {name: F.coalesce(text, F.lit('""')) for name, text in latest.items()}  # JSON already
     pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in columns.items()]
     parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
     return F.concat(F.lit("{"), F.concat_ws(", ", *(F.concat_ws(", ", *part) for part in parts)), F.lit("}"))

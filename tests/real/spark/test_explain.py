@@ -15,7 +15,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.support import PATIENCE
-from trio_asyncio_io.gates import Auto, CircuitBreaker, RateLimit
+from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, RateLimit
 from trio_asyncio_io.policies import hedged
 from udfs import AsyncFunction, FixedDelay, explain, ordered_wait, summary, unordered_wait
 
@@ -197,6 +197,33 @@ def test_a_stream_is_explained_by_its_micro_batches(spark: SparkSession, tmp_pat
     assert "gated by RateLimit " in summary(query.lastProgress["observedMetrics"]["gated"])
     assert explain(query, "gated") == verdict
     assert explain(query, "other").limit == "unknown"
+
+
+class Countdown(Gate):
+    """Has found less with each call."""
+
+    left = 20
+
+    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002
+        return 0.0
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+        self.left -= 1
+
+    @property
+    def finding(self) -> str:
+        return f"{self.left} calls are left"
+
+
+def test_what_a_gate_has_found_last_is_explained(spark: SparkSession) -> None:
+    """A text that is later in the alphabet was reported before."""
+    seen = Observation()
+    rows = spark.range(0, 20, 1, 1)
+    out = unordered_wait(
+        rows, slow, "same long", timeout=PATIENCE, capacity=4, buffer=4, gate=Countdown(), metrics=seen
+    )
+    assert out.count() == 20
+    assert "0 calls are left." in explain(seen).sentences, explain(seen)
 
 
 def test_metrics_of_something_else_are_refused(spark: SparkSession) -> None:
