@@ -323,17 +323,18 @@ class TaskOperator:
                 yield row
                 del row
         self._input_ended = True
-        self._clock.drain(self._left, self._settings.options.capacity)
+        self._clock.drain(self._is_tail)
 
-    def _left(self) -> int:
-        """Rows without a result. While the rows that were not called exceed the slots, only those count.
+    def _is_tail(self) -> bool:
+        """Whether fewer rows are without a result than half of the slots, as far as a gate has let calls use them.
 
-        The operator's totals take longer than a row, and this runs once per pass of the loop.
+        The operator's totals take longer than a row, and this runs once per pass of the loop. They are not read while
+        enough rows are without a call.
         """
-        without_call = self._accepted - self._calls.begun
-        if without_call > self._settings.options.capacity:
-            return without_call
-        return self._accepted - self._operator.totals().done
+        if 2 * (self._accepted - self._calls.begun) >= self._settings.options.capacity:
+            return False
+        totals = self._operator.totals()
+        return 2 * (self._accepted - totals.done) < max(self._room.calls, totals.peak_running)
 
     async def _send_chunk(self, results: Results[Any]) -> None:
         """Send the rows of the results that are ready, or wait a little for more. When cancelled, send those so far."""

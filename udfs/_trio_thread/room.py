@@ -46,6 +46,7 @@ class Room:
         ended: The rows with a result so far, or without a call.
         mean_nbytes: The mean size of a result, in bytes; at least 1.
         is_full: Whether the source waits for room. Spark's thread may read it.
+        calls: The calls that may always run: the capacity or, if a gate finds it, the calls with which the gate starts.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -56,8 +57,8 @@ class Room:
         self._nbytes = settings.buffer_bytes
         self._rows = options.bound + min(CHUNK_ROWS, options.bound)
         group = options.group or 1
-        least, first = _calls_at_first(options)
-        self._slots, self._least = options.capacity * group, least * group
+        self.calls, first = _calls_at_first(options)
+        self._slots, self._least = options.capacity * group, self.calls * group
         # In keyed mode the first rows may have one key, so that only one of them can run
         self._first = self._rows if options.mode == "keyed" else min(self._rows, first * group)
         self._change = trio.Event()

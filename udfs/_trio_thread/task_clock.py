@@ -50,14 +50,13 @@ class TaskClock:
     def _seconds(self) -> float:
         return time.monotonic() - self._since
 
-    def drain(self, left: Callable[[], int], slots: int) -> None:
+    def drain(self, is_tail: Callable[[], bool]) -> None:
         """The input has ended.
 
         Args:
-            left: Returns the number of rows without a result.
-            slots: The capacity.
+            is_tail: Returns whether fewer rows are left than half of the slots.
         """
-        self._drain = Drain(left, slots)
+        self._drain = Drain(is_tail)
 
     def stop(self) -> None:
         """The operator has ended."""
@@ -90,19 +89,18 @@ class Drain(trio.abc.Instrument):
     """Finds the instant from which fewer rows are left than half of the slots. It looks once per pass of the scheduler.
 
     Args:
-        left, slots: As in `TaskClock.drain`.
+        is_tail: As in `TaskClock.drain`.
     """
 
-    def __init__(self, left: Callable[[], int], slots: int) -> None:
-        self._left = left
-        self._slots = slots
+    def __init__(self, is_tail: Callable[[], bool]) -> None:
+        self._is_tail = is_tail
         self._since: float | None = None
         self._is_on = True
         trio.lowlevel.add_instrument(self)
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - as Trio calls it
         """A pass has ended."""
-        if 2 * self._left() < self._slots:
+        if self._is_tail():
             self._since = trio.current_time()
             self.stop()
 

@@ -13,6 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncWaitOperator, Totals
+from trio_asyncio_io.gates import Auto, RateLimit
 from udfs._plan.metrics import verdict_of
 from udfs._spark_thread.bridge import TaskOperator
 from udfs._trio_thread import task_clock, task_places
@@ -23,7 +24,7 @@ from udfs._trio_thread.task_places import TaskPlaces
 async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(autojump_clock: MockClock) -> None:
     clock = TaskClock(0)
     async with AsyncWaitOperator(trio.sleep, timeout=99.0, capacity=4, source=[1.0, 2.0, 4.0, 8.0]) as operator:
-        clock.drain(lambda: 4 - operator.totals().done, 4)
+        clock.drain(lambda: 4 - operator.totals().done < 2)
         async for _ in operator.output:  # in input order, which the tail does not depend on
             pass
         assert clock.times().tail == 4.0
@@ -33,7 +34,7 @@ async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(a
 
 async def test_without_a_tail_its_search_ends_with_the_task() -> None:
     clock = TaskClock(0)
-    clock.drain(lambda: 9, 4)
+    clock.drain(lambda: False)
     clock.stop()
     assert clock.times().tail == 0.0
 
@@ -202,6 +203,22 @@ def test_rows_without_a_call_are_not_left(settings: Any, rows: Any) -> None:
     operator.close()
     [*_, (_, times)] = [row.totals for row in finished if row.totals is not None]
     assert times.tail > 0
+
+
+def test_the_slots_of_a_capacity_that_is_found_are_those_that_were_used(settings: Any, rows: Any) -> None:
+    """The upper limit is 800 calls, so all of this second would be a tail."""
+
+    async def suspends(value: int) -> int:
+        await trio.sleep(0.005)
+        return value
+
+    operator = TaskOperator(settings(suspends, capacity=800, gate=[Auto(), RateLimit(40.0)], has_metrics=True))
+    operator.send(rows(list(range(40))))
+    finished = [row for chunk in operator.last_chunks() for row in chunk]
+    operator.close()
+    [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
+    assert (totals.done, totals.capacity) == (40, 800)
+    assert 0 < times.tail < 0.5
 
 
 def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, rows: Any) -> None:
