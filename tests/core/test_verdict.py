@@ -131,6 +131,13 @@ def test_the_waits_for_gates_are_summed_over_records_if_these_share_calls() -> N
     assert "Summed over all records: RateLimit 40 s." in str(judge(replace(gated, groups=1_000, grouped=10_000)))
 
 
+@pytest.mark.parametrize(("rate", "remedy"), [(20.0, "the gate finds it"), (60.0, "change the gate")])
+def test_a_gate_that_finds_its_limit_is_no_remedy_for_another_one(rate: float, remedy: str) -> None:
+    waits = {"Auto 'api'": 40.0, "RateLimit": rate}
+    totals = replace(BUSY, busy=100.0, gated=60.0, seconds_by_gate=waits, finding="60 calls at once")
+    assert f"If the service allows more, {remedy};" in judge(totals).advice
+
+
 def test_a_gate_that_refuses_most_records_is_the_limit() -> None:
     half = replace(BUSY, failed=10_000, refused=10_000)
     most = replace(BUSY, failed=10_001, refused=10_001)

@@ -26,6 +26,8 @@ GATE_IS_SHUT = 0.5
 WASTE = 0.5  # of the time of calls
 GROUPS_ARE_FULL = 0.5  # share of the largest size
 
+FINDS_ITS_LIMIT = "Auto"  # the class of this gate
+
 CALLS_OF_A_LOAD = 10  # fewer calls have no meaningful latency
 # Factors of the latency, from a low to a high load. From 2.0 on, a call waits in the service for half of its time
 RISE, SATURATION = 1.25, 2.0
@@ -383,7 +385,8 @@ def _of_gate(totals: Totals) -> tuple[str, str]:
     if totals.group:
         fewer = "make fewer: use a larger group, or a longer group_wait if groups are not full."
         return reason, f"More capacity changes nothing. If the gate counts calls, {fewer}"
-    remedy = "the gate finds it" if totals.finding else "change the gate"
+    is_found = totals.finding and by_wait and by_wait[0][0].startswith(FINDS_ITS_LIMIT)
+    remedy = "the gate finds it" if is_found else "change the gate"
     return reason, f"More capacity changes nothing. If the service allows more, {remedy}; else accept the time."
 
 
