@@ -56,6 +56,7 @@ UNREAD = frozenset(
 )
 
 SCOPE = "Each task has its own operator and capacity. Included are tasks whose rows reached the driver."
+FOUND = "Each Python worker has its own gate: shown is what the gate of the last task has found."
 # Where the words for Spark differ from those for one operator
 ADVICE = {
     "consumer": "Spark reads the results too slowly. Make what follows in the same stage faster, or use more tasks.",
@@ -170,7 +171,8 @@ def verdict_of(totals: Totals, times: TaskTimes) -> Verdict:
     is_away = verdict.limit == "gate" and 2 * away >= sum(totals.seconds_by_gate.values())
     advice = CHECK_SOURCE if is_away else ADVICE.get(verdict.limit, verdict.advice)
     verdict = times.applied_to(replace(verdict, advice=advice))
-    return replace(verdict, sentences=(*verdict.sentences, SCOPE))
+    scope = f"{SCOPE} {FOUND}" if totals.finding and totals.operators > 1 else SCOPE
+    return replace(verdict, sentences=(*verdict.sentences, scope))
 
 
 def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:

@@ -81,6 +81,14 @@ def test_the_advice_is_to_check_the_source_of_a_rate_if_calls_waited_for_it(
     assert ("source of the cluster_rate was away" in verdict.advice) == is_named
 
 
+@pytest.mark.parametrize(("tasks", "is_said"), [(1, False), (2, True)])
+def test_what_a_gate_has_found_is_said_to_be_that_of_one_task(tasks: int, is_said: bool) -> None:
+    run = {"completed": 100, "seconds": 10, "supply": 10, "latency_seconds": 1, "capacity": 800, "gated": 10}
+    verdict = explain(SUMS | {"explain": json.dumps(run | {"operators": tasks, "finding": "20 calls at once"})})
+    assert "20 calls at once." in verdict.sentences
+    assert verdict.sentences[-1].endswith("of the last task has found.") == is_said
+
+
 @pytest.mark.parametrize("read", [explain, summary])
 def test_an_observation_of_no_query_is_refused_with_advice(read: Any) -> None:
     with pytest.raises(ValueError, match=r"^no query has this Observation: pass it to an operator as metrics=$"):
