@@ -268,6 +268,18 @@ async def test_the_next_operator_begins_with_what_the_last_one_found(autojump_cl
     assert refused <= 0.005
 
 
+@pytest.mark.parametrize(("keys", "is_shown"), [(1, True), (2, False)])
+async def test_what_the_gate_of_the_only_key_has_found_is_shown(
+    autojump_clock: trio.testing.MockClock, keys: int, is_shown: bool
+) -> None:
+    service = Service(fixed(0.1), at_once=20, refusal=0.005)
+    gate = PerKey(Auto(), key=lambda value: value % keys)
+    async with unordered_wait(range(500), service, capacity=800, timeout=1e6, retry=RETRY, gate=gate) as results:
+        assert len([result async for result in results]) == 500
+    finding = results.statistics().finding
+    assert finding.startswith("20 calls at once: the service refused one more") if is_shown else finding == ""
+
+
 async def test_operators_that_share_a_gate_share_its_limit(autojump_clock: trio.testing.MockClock) -> None:
     gate, service, peaks = Auto(start=10, most=10), Service(fixed(1.0)), deque([0])
 

@@ -189,8 +189,12 @@ class Gates:
         self.admissions: dict[int, Admission] = {}
 
     def finding(self) -> str:
-        """What the gates have found about the service."""
-        return "; ".join(filter(None, (each.gate.finding for each in self.line.gates)))
+        """What the gates have found about the service. Of gates per key, only if there is one key."""
+        gates = [each.gate for each in self.line.gates]
+        for family in self._keyed:
+            if len(family.copies) == 1:
+                gates += family.copies.values()
+        return "; ".join(filter(None, (gate.finding for gate in gates)))
 
     def open(self, change: Callable[[GateLine], object]) -> None:
         """The operator starts.
