@@ -204,10 +204,10 @@ class Countdown(Gate):
 
     left = 20
 
-    def delay(self, now: float, weight: float) -> float:  # noqa: ARG002
+    def delay(self, now: float, weight: float) -> float:
         return 0.0
 
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
         self.left -= 1
 
     @property
