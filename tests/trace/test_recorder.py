@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from tests.trace.trace_format import check_format, spans_of
 from trio_asyncio_io import FixedDelay, StreamRecord, Watermark, ordered_wait
-from trio_asyncio_io._watch.files import replace
+from trio_asyncio_io._watch.recorder import replace
 from trio_asyncio_io.gates import Gate, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 from trio_asyncio_io.trace import TraceRecorder

@@ -3,10 +3,9 @@
 # The layout. Imports point down only.
 #
 #     display              what a notebook shows of statistics and verdicts
-#     report  tracing      the two recorders that users create: `report`, and `TraceRecorder`
 #     page                 a report as a page
 #     charts  events       the charts of a page; the records of a run as trace events
-#     recorder  files      an observer that follows records through their slots; reports and traces on disk
+#     recorder             the common part of `report` and `TraceRecorder`
 #     run  steps  svg      the numbers of a run; the steps of one record; the colors and elements of all drawings
 #     job                  the time of the tasks of a Spark query, which its page shows
 

@@ -1,11 +1,13 @@
-"""The recorder: an observer that collects a run for a file."""
+"""The recorder: an observer that collects a run for a file, and how such a file is written."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
-from os import PathLike
 from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 import trio
 
@@ -30,7 +32,7 @@ class Recorder(Observer):
     """
 
     def __init__(
-        self, path: str | PathLike[str] | None, name: str, *, values: bool, create_copy: Callable[..., Self]
+        self, path: str | os.PathLike[str] | None, name: str, *, values: bool, create_copy: Callable[..., Self]
     ) -> None:
         self.path = None if path is None else Path(path)
         self.zero = 0.0
@@ -55,3 +57,23 @@ class Recorder(Observer):
 
     def run_started(self, options: Options) -> None:
         self.zero = trio.current_time()
+
+
+def path_of_part(folder: Path, name: str) -> Path:
+    """A new path for what the task of this name writes."""
+    slug = re.sub(r"[^\w-]+", "-", name).strip("-")
+    return folder / f"{slug[:100]}-{uuid4().hex[:8]}.json"
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file as a whole, or leave what is there.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    partial_file = path.with_name(f".{uuid4().hex}")
+    try:
+        partial_file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        os.replace(partial_file, path)  # noqa: PTH105 - as in its documentation: atomic
+    finally:
+        partial_file.unlink(missing_ok=True)
