@@ -2,12 +2,13 @@
 
 # The layout. Imports point down only.
 #
-#     display              what a notebook shows of statistics and verdicts
-#     page                 a report as a page
-#     charts  events       the charts of a page; the records of a run as trace events
-#     recorder             the common part of `report` and `TraceRecorder`
-#     run  steps  svg      the numbers of a run; the steps of one record; the colors and elements of all drawings
-#     job                  the time of the tasks of a Spark query, which its page shows
+#     page         the page of a report, and what a notebook shows of statistics and verdicts
+#     recorder     the common part of `report` and `TraceRecorder`
+#     charts       the charts of a page, and the colors of all views
+#     run          the numbers of a run
+#     events       the records of a run as trace events
+#     steps        the steps of a record
+#     job          the time of the tasks of a Spark query, which its page shows
 
 from __future__ import annotations
 
@@ -24,6 +25,6 @@ def add_displays() -> None:
 
 
 def _html_of(value: Statistics | Verdict) -> str:
-    from .display import html_of  # noqa: PLC0415 - only a notebook needs it
+    from .page import html_of  # noqa: PLC0415 - only a notebook needs it
 
     return html_of(value)

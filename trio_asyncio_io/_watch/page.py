@@ -1,25 +1,27 @@
-"""The page of a report: one HTML file without scripts."""
+"""The page of a report, one HTML file without scripts, and what a notebook shows: for light and dark themes."""
 
 from __future__ import annotations
 
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime
 from html import escape
 from importlib import metadata
 from importlib.resources import files
 from math import inf
 from operator import itemgetter
+from pathlib import Path
 
 import trio
 
 from .._account.histogram import Histogram
 from .._account.statistics import Statistics
-from .._values.describe import amount, duration, plural
-from .charts import QUANTILES, latency_chart, over_time
+from .._account.verdict import Verdict
+from .._values.describe import amount, duration, plural, printable
+from .charts import QUANTILES, latency_chart, over_time, style_sheet
 from .run import Failures, Run
-from .svg import style_sheet
 
 # The page loads nothing and runs no script, whatever is in it
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -201,3 +203,40 @@ def _row(tag: str, cells: Iterable[str], numbers: tuple[int, ...]) -> str:
         for column, cell in enumerate(cells)
     ]
     return f"<tr>{''.join(parts)}</tr>"
+
+
+# In a notebook
+
+FRAME_HEIGHT = 600  # pixels
+
+COUNTS = tuple(each.name for each in fields(Statistics) if each.type == "int")
+
+
+def html_of(value: Statistics | Verdict) -> str:
+    """The display of a value."""
+    return _of_statistics(value) if isinstance(value, Statistics) else _of_verdict(value)
+
+
+def _of_statistics(statistics: Statistics) -> str:
+    counts = {name.replace("_", " "): getattr(statistics, name) for name in COUNTS}
+    rows = [(name, amount(count)) for name, count in counts.items() if count]
+    rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in statistics.seconds_by_gate.items()]
+    texts = {"refusal": statistics.refusal, "finding": statistics.finding}
+    rows += [(name, text) for name, text in texts.items() if text]
+    return table(("", "count"), rows or [("emitted", "0")]) + times(statistics)
+
+
+def _of_verdict(verdict: Verdict) -> str:
+    sentences = "".join(f"{escape(sentence)}<br>" for sentence in verdict.sentences)
+    return f"<div>{sentences}<b>{escape(verdict.advice)}</b></div>"
+
+
+def frame_of(page: Path) -> str:
+    """The display of a report: its page in a frame of its own, in which no script runs."""
+    try:
+        text = page.read_text("utf-8")
+    except OSError:
+        name = escape(printable(str(page)))
+        return f"<div>The report {name} does not exist. It is written at the end of its block.</div>"
+    style = f"width:100%;height:{FRAME_HEIGHT}px;border:0"
+    return f'<iframe sandbox srcdoc="{escape(text)}" title="report" style="{style}"></iframe>'

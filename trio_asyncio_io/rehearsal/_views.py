@@ -10,8 +10,7 @@ from textwrap import wrap
 
 from .._core.options import Options
 from .._values.describe import amount, duration, plural
-from .._watch.charts import Plot
-from .._watch.svg import document, style_sheet
+from .._watch.charts import Plot, document, style_sheet
 from ..gates import Budget, RateLimit
 from ._sample import Sample
 from ._service import Service

@@ -11,8 +11,8 @@ from typing import Any
 from tests.docs.pictures.figure import LINE, WIDTH, bar, cross, dot, group, line, text
 from tests.docs.pictures.style import TIMELINE
 from trio_asyncio_io._values.describe import duration, plural
+from trio_asyncio_io._watch.charts import document
 from trio_asyncio_io._watch.events import WATERMARK, Event, Trace
-from trio_asyncio_io._watch.svg import document
 
 LEFT, RIGHT, ROW = 124, 16, 26
 MAX_LABEL = 11

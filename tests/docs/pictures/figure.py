@@ -6,7 +6,7 @@ import textwrap
 from xml.sax.saxutils import escape, quoteattr
 
 from tests.docs.pictures.style import STYLE
-from trio_asyncio_io._watch.svg import escaped
+from trio_asyncio_io._watch.charts import escaped
 
 WIDTH = 640
 LINE = 58  # characters of the title per line

@@ -1,6 +1,6 @@
 """The style sheet of the timelines; and that of the other pictures, with more classes and with text of a fixed size."""
 
-from trio_asyncio_io._watch.svg import style_sheet
+from trio_asyncio_io._watch.charts import style_sheet
 
 # On a narrow screen the drawing shrinks, so its text grows
 TIMELINE = "\n.timeline{max-width:100%;height:auto}" + style_sheet(
