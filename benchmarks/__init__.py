@@ -6,20 +6,21 @@ of simulated services: `python -m benchmarks resilience`, with the same options.
 
 # The layout. Imports point down only.
 #
-#     __main__  _command                    the command line
+#     __main__                              the command lines
 #     resilience/                           limits in front of simulated services
+#     forecast/                             forecasts beside the runs themselves: a command of its own
+#     instructions  children/               instructions of an element, compared with a commit: a command of its own
+#     _command                              measures parts, shows their tables and writes files
 #     _page  _figures  _picture             the report as a page of the docs, with its figures; its words: page.md
-#     _prose                                numbers of the report in the other pages
-#     instructions  children/               a script of its own: instructions of an element, compared with a commit
 #     _first_result                         Spark: time to the first result
 #     _requests                             Spark: HTTP requests, compared with aiohttp by hand
-#     _options  _overhead                   cost of options in use and of an element; memory of a record
-#     _throughput  _window                  share of Little's law
-#     _http  _http_clients  _http_server    cost of an HTTP request
-#     _enriching  _two_operators            Spark: cost of a row, and operators in a row
+#     _options  _throughput                 cost of options in use, and memory of a record; share of Little's law
+#     _overhead                             cost of an element
+#     _http  _http_server                   cost of an HTTP request
 #     _year                                 the main job: wall time, and CPU time by process
 #     _gain  _by_hand                       Spark: calls with latencies, compared with code by hand
 #     _micro_batches                        Spark: streams
-#     _peers  _loops  _contenders           alternatives in this process
+#     _spark                                Spark: the session, the cost of a row, and operators in a row
+#     _contenders                           this operator, loops on bare Trio, and alternatives in this process
 #     _rounds  _report                      measurement and report
-#     _backends  _gauge  _latencies         event loops, counters and latencies of the calls
+#     _backends  _timer  _latencies         event loops, and latencies of the calls

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ._prose import filled
+from ._page import filled
 from ._report import Report, Section
 
 WIDTH = 150  # columns, if there is no terminal

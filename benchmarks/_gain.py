@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 from udfs import async_pandas_udf, unordered_wait
 
 from ._by_hand import CAPACITY, TIMEOUT, Latency, blocking_call, gathered, sleeping, sliding_loop
-from ._enriching import BATCH, seconds_to_run
 from ._latencies import seconds_of, steady_seconds_of
 from ._report import Line, Section
+from ._spark import BATCH, seconds_to_run
 from ._timer import sleep
 
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"

@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from ._contenders import FLOOR, NOTHING, Call, Contender, ours
-from ._gauge import Gauge
-from ._loops import task_per_element
-from ._peers import PEERS
+from ._contenders import FLOOR, NOTHING, PEERS, Call, Contender, Gauge, ours, task_per_element
 from ._report import Line, Section
 from ._rounds import in_words, measure
 

@@ -15,12 +15,12 @@ from udfs import ordered_wait, unordered_wait
 from udfs.http import client
 
 from ._by_hand import CAPACITY, TIMEOUT, gathered, requesting, sliding_loop
-from ._enriching import BATCH, seconds_to_run
 from ._gain import ADDED, Enrich, in_pandas, numbers
-from ._http_clients import Cost
+from ._http import Cost
 from ._http_server import serving
 from ._report import Line, Section
 from ._rounds import Rounds, alternate, in_words
+from ._spark import BATCH, seconds_to_run
 from ._year import TICKS, fields
 
 SIZES = (10_000, 1_000, 100)  # of Arrow batches; the first is Spark's default

@@ -11,9 +11,9 @@ from typing import Any
 
 from trio_asyncio_io.gates import Auto
 
-from ._any_service import AnyService, Latency, Settings, bimodal, exponential, fixed, gamma, lognormal, with_tail
 from ._experiment import Criterion, Experiment, Result
 from ._run import GatesOfTask, simulate
+from ._services import AnyService, Latency, Settings, bimodal, exponential, fixed, gamma, lognormal, with_tail
 
 OURS = 'capacity="auto"'
 MOST, USUAL = 800, 100

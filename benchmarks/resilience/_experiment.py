@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._report import Line, Section
-
-Points = list[tuple[float, float]]
+from ._counting import Points
 
 
 @dataclass(frozen=True, slots=True)

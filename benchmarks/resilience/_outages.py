@@ -13,8 +13,8 @@ from trio.testing import MockClock
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate
 
-from ._counting import between, per_second
-from ._experiment import Criterion, Experiment, Points, Result
+from ._counting import Points, between, per_second
+from ._experiment import Criterion, Experiment, Result
 from ._run import BACKOFF, Function, ReproducibleBackoff, reproducible
 from ._services import StatusError
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from benchmarks.resilience._any_service import AnyService, Settings, fixed
 from benchmarks.resilience._automatic import SERVICES, _by_hand, _drawn
-from benchmarks.resilience._services import StatusError
+from benchmarks.resilience._services import AnyService, Settings, StatusError, fixed
 
 
 async def statuses(service: AnyService, calls: int) -> list[int]:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from benchmarks._by_hand import AHEAD, CAPACITY, gathered, requesting, sleeping, sliding_loop
-from benchmarks._gauge import Gauge
+from benchmarks._contenders import Gauge
 from benchmarks._http_server import serving
 
 

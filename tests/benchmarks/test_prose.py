@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._page import text_of
-from benchmarks._prose import filled
+from benchmarks._page import filled, text_of
 from benchmarks._report import Report
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import resilience
 from benchmarks._report import Line, Report, Section
-from benchmarks.resilience._command import main
 from benchmarks.resilience._experiment import Criterion, Experiment
-from benchmarks.resilience._experiments import EXPERIMENTS
-from benchmarks.resilience._page import text_of
+from benchmarks.resilience._page import EXPERIMENTS, text_of
 from benchmarks.resilience._run import simulate
 from benchmarks.resilience._services import RateCappedService
 from trio_asyncio_io.gates import Auto
@@ -26,7 +25,7 @@ def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         page = tmp_path / folder / "page.md"
         page.parent.mkdir()
-        assert main(["outage", "--quick", "--json", str(page.with_suffix(".json")), "--page", str(page)]) == 0
+        assert resilience(["outage", "--quick", "--json", str(page.with_suffix(".json")), "--page", str(page)]) == 0
         written.append({each.name: each.read_bytes() for each in page.parent.iterdir()})
     assert sorted(written[0]) == ["page-outage.svg", "page.json", "page.md"]
     assert written[0] == written[1]
@@ -38,13 +37,13 @@ def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_a_page_can_be_written_from_the_file_alone(tmp_path: Path) -> None:
     page = tmp_path / "resilience.md"
-    assert main(["--read", str(PAGES / "resilience.json"), "--page", str(page)]) == 0
+    assert resilience(["--read", str(PAGES / "resilience.json"), "--page", str(page)]) == 0
     assert page.read_text(encoding="utf-8") == (PAGES / "resilience.md").read_text(encoding="utf-8")
 
 
 def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["nothing"])
+        resilience(["nothing"])
     assert "no such part: nothing (parts: auto, auto-drawn," in capsys.readouterr().err
 
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 import trio
 
-from benchmarks.resilience._any_service import AnyService, Settings, gamma
 from benchmarks.resilience._run import RETRY, reproducible, simulate
-from benchmarks.resilience._services import StatusError
+from benchmarks.resilience._services import AnyService, Settings, StatusError, gamma
 from tests.support import variation_except
 from trio_asyncio_io import AsyncWaitOperator, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.gates import Auto, Gate, Outcome, PerKey, RateLimit

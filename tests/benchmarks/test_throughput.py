@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks._contenders import FLOOR, Contender, ours
 from benchmarks._latencies import mean_latency
-from benchmarks._window import rate
+from benchmarks._throughput import rate
 
 pytestmark = pytest.mark.slow
 

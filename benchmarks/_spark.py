@@ -1,9 +1,10 @@
-"""Spark: the cost of a row, and the session of the benchmarks."""
+"""Spark: the session of the benchmarks, the cost of a row, and the calls in flight of two operators in one plan."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,11 +18,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 from pyspark.sql.functions import pandas_udf  # type: ignore[attr-defined]  # exists at run time
 
 import udfs.demo
-from udfs import async_pandas_udf, unordered_wait
+from udfs import async_pandas_udf, ordered_wait, unordered_wait
 
 from ._contenders import with_operator
 from ._report import Line, Section
 from ._rounds import measure, wall_seconds
+from ._timer import sleep
 
 CAPACITY = 100
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -45,6 +47,14 @@ def session() -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+def seconds_to_run(df: DataFrame) -> float:
+    """Wall time of a job that reads all rows and stores none."""
+    return wall_seconds(df.write.format("noop").mode("append").save)
+
+
+# The cost of a row
 
 
 def plain(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
@@ -85,6 +95,46 @@ def cost(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> 
     return [section]
 
 
-def seconds_to_run(df: DataFrame) -> float:
-    """Wall time of a job that reads all rows and stores none."""
-    return wall_seconds(df.write.format("noop").mode("append").save)
+# Two operators in one plan
+
+SLOTS = 400  # of each operator
+SECONDS = 0.5  # of a call
+SIZES = {
+    "default settings": 10_000,
+    "batches of 100 rows": 100,
+    "batches of 10 rows": 10,
+}
+
+
+async def timed_call(number: int) -> tuple[float, float]:
+    """A call with a latency. Returns its start and its end, because two processes make the calls."""
+    began = time.time()
+    await sleep(SECONDS)
+    return began, time.time()
+
+
+def two_operators(spark: SparkSession, *, quick: bool, on_step: Callable[[], object]) -> list[Section]:
+    """The mean number of calls in flight from the first call to the end of the last one."""
+    rows = 4_000 if quick else 24_000
+    section = Section(
+        f"Two operators in one plan: calls of {SECONDS:g} s, a capacity of {SLOTS} each, {rows:,} rows in one task",
+        f"calls in flight, on average from the first call to the end of the last one; one round. Batches: `{BATCH}`",
+        {"in flight": "{:.0f}", "of possible": "{:.0%}"},
+        name="two operators",
+    )
+    for name, size in SIZES.items():
+        spark.conf.set(BATCH, size)
+        in_flight = _in_flight(spark, rows)
+        on_step()
+        section.lines.append(Line(name, {"in flight": in_flight, "of possible": in_flight / (2 * SLOTS)}))
+    return [section]
+
+
+def _in_flight(spark: SparkSession, rows: int) -> float:
+    df = spark.range(0, rows, 1, 1)
+    for stage in ("first", "second"):
+        added = f"began_{stage} double, ended_{stage} double"
+        df = ordered_wait(df, timed_call, added, inputs=["id"], timeout=60.0, capacity=SLOTS)
+    calls: list[tuple[float, float]] = [(row[at], row[at + 1]) for row in df.collect() for at in (1, 3)]
+    span: float = max(ended for _, ended in calls) - min(began for began, _ in calls)
+    return sum(ended - began for began, ended in calls) / span
