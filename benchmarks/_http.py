@@ -150,6 +150,6 @@ def http(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
 def _line(name: str, walls: Rounds, cpus: Rounds) -> Line:
     if name not in walls.numbers:
         return Line(name, {}, note=NOT_INSTALLED)
-    values: dict[str, float | None] = {"requests/s": 1 / walls.median(name), "μs CPU": cpus.median(name) * 1e6}
+    values = {"requests/s": 1 / walls.median(name), "μs CPU": cpus.median(name) * 1e6}
     values |= zip(RATIOS, (walls.ratio(name), *walls.spread(name)), strict=True)
     return Line(name, values)

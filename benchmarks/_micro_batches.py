@@ -58,7 +58,7 @@ def _call(slow: float) -> Any:
     return call
 
 
-def _summary(df: DataFrame, seconds: int) -> dict[str, float | None]:
+def _summary(df: DataFrame, seconds: int) -> dict[str, float]:
     """The micro-batches of a query that runs for these seconds after its first one."""
     query = df.writeStream.format("noop").start()
     try:

@@ -163,7 +163,7 @@ def _memory(on_step: Callable[[], object]) -> Section:
     )
     for use in (PLAIN, THREE, GROUPS, TRACE, TOGETHER):
         sizes = {state: bytes_per_record(use, BUFFER, only_first=is_first) for state, is_first in WAITS.items()}
-        section.lines.append(Line(use.name, {**sizes}))
+        section.lines.append(Line(use.name, sizes))
         on_step()
     return section
 

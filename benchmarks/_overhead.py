@@ -65,7 +65,7 @@ def compared(name: str, title: str, contenders: list[Contender], size: Size, *, 
         if each.missing:
             section.lines.append(Line(each.name, {}, note=each.missing))
             continue
-        values: dict[str, float | None] = {"μs/element": measured.median(each.name), "ratio": measured.ratio(each.name)}
+        values = {"μs/element": measured.median(each.name), "ratio": measured.ratio(each.name)}
         gauge = counted(each, elements) if with_peers else None
         if gauge is not None:
             low, high = measured.spread(each.name)

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,7 +34,7 @@ class Line:
     """
 
     name: str
-    values: dict[str, float | None]
+    values: Mapping[str, float | None]
     peak: int | None = None
     note: str = ""
 

@@ -84,7 +84,7 @@ def _section(found: dict[int, dict[str, list[Cost]]], rows: int, rounds: int) ->
     walls = {size: _rounds(costs, "seconds") for size, costs in found.items()}
     default, cpus = walls[SIZES[0]], _rounds(found[SIZES[0]], "cpu")
     for name in cpus.numbers:
-        values: dict[str, float | None] = {columns[size]: walls[size].ratio(name) for size in SIZES}
+        values = {columns[size]: walls[size].ratio(name) for size in SIZES}
         values |= zip(("from", "to"), default.spread(name), strict=True)
         values |= {"CPU μs/row": cpus.median(name) / rows * 1e6, "CPU ratio": cpus.ratio(name)}
         section.lines.append(Line(name, values))

@@ -40,7 +40,7 @@ def throughput(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
         found = {column: rate for column, rate in rates.items() if rate is not None}
         values = {column: each.results / limit for column, each in found.items()}
         if values:
-            section.lines.append(Line(name, {**values}, max(each.peak for each in found.values())))
+            section.lines.append(Line(name, values, max(each.peak for each in found.values())))
         else:
             section.lines.append(Line(name, {}, note=NOT_INSTALLED))
     return [section]

@@ -112,9 +112,9 @@ def _service(case: Case, quick: bool) -> Result:
     by_hand = fmean(_measured(case, best, _no_gate, seed)[0] for seed in SEEDS[: 1 if quick else 2])
     found = [_compared(case, MOST, _auto, seed, by_hand) for seed in (SEEDS[:1] if quick else SEEDS)]
     shares, refusals = zip(*found, strict=True)
-    values: dict[str, float | None] = {BEST: float(best), BY_HAND: by_hand}
+    values = {BEST: float(best), BY_HAND: by_hand}
     values |= {WORST: min(shares), MEDIAN: median(shares), REFUSED: max(refusals)}
-    return Result(values, [])
+    return Result(values)
 
 
 DRAWN, CASES = 20_261_211, 40  # a new draw whenever the gate has changed: nothing may be tuned to them
@@ -174,10 +174,10 @@ def _all_drawn(make: Make, capacity: int, quick: bool) -> Result:
 def _summed(found: Sequence[tuple[float, float]]) -> Result:
     shares, refusals = zip(*found, strict=True)
     fast, kind = [share >= FAST for share in shares], [refused <= POLITE for refused in refusals]
-    values: dict[str, float | None] = {MEAN: fmean(min(1.0, share) for share in shares), LEAST: min(shares)}
+    values = {MEAN: fmean(min(1.0, share) for share in shares), LEAST: min(shares)}
     values |= {FAST_ENOUGH: float(sum(fast)), KIND: float(sum(kind))}
     values[BOTH] = float(sum(map(all, zip(fast, kind, strict=True))))
-    return Result({**values, ALL_REFUSED: fmean(refusals), REFUSED: max(refusals)}, [])
+    return Result({**values, ALL_REFUSED: fmean(refusals), REFUSED: max(refusals)})
 
 
 EXPERIMENTS = [
@@ -189,7 +189,6 @@ EXPERIMENTS = [
         "ms, or as stated. Refusals that no pace avoids do not count",
         "A share is the time with the best capacity, the mean of 2 seeds, divided by the time of the contender; above "
         "1 is faster. The shares and the most refusals a record are those of 8 seeds.",
-        "",
         {
             BEST: "{:.0f}",
             BY_HAND: "{:.1f}",
@@ -209,7 +208,6 @@ EXPERIMENTS = [
         "1 to 4 tasks have 450 to 2,300 records each. One seed each",
         f"Shares and refusals are as above, with the best of {len(COARSE)} capacities. The mean counts no share above "
         "1. A job that lasts a second by hand is mostly a start.",
-        "",
         {
             MEAN: "{:.2f}",
             LEAST: "{:.2f}",

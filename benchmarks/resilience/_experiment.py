@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._report import Line, Section
 from ._counting import Points
@@ -19,7 +19,7 @@ class Result:
     """
 
     values: Mapping[str, float | None]
-    points: Points
+    points: Points = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class Experiment:
         title: Its heading.
         setting: The simulated service and the tasks.
         reading: What the picture shows.
-        y_label: The axis of the picture. Empty: the numbers say all, so there is no picture.
         formats: The format of the numbers, by column.
         criteria: What this project has to achieve.
         contenders: Name -> what runs it. The first is this project. A quick run is shorter and smaller.
+        y_label: The axis of the picture, if the results have points.
         span: (start, end, label) of what happens to the service, or None.
         log: Whether the axis of the picture is logarithmic.
     """
@@ -69,10 +69,10 @@ class Experiment:
     title: str
     setting: str
     reading: str
-    y_label: str
     formats: dict[str, str]
     criteria: list[Criterion]
     contenders: Mapping[str, Callable[[bool], Result]]
+    y_label: str = ""
     span: tuple[float, float, str] | None = None
     log: bool = False
 
@@ -86,7 +86,7 @@ class Experiment:
                 continue
             result = contender(quick)
             lines.append(Line(name, {column: _rounded(value) for column, value in result.values.items()}))
-            if result.points and self.y_label:
+            if result.points:
                 series[name] = result.points
             on_step()
         return Section(self.title, self.setting, self.formats, lines, self.name, series=series)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import partial
-from math import nan
 from typing import Any
 
 import trio
@@ -13,7 +12,7 @@ from trio.testing import MockClock
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate
 
-from ._counting import Points, between, per_second
+from ._counting import between, per_second
 from ._experiment import Criterion, Experiment, Result
 from ._run import BACKOFF, Function, ReproducibleBackoff, reproducible
 from ._services import StatusError
@@ -81,15 +80,14 @@ def _stream(gate: Any, quick: bool) -> Result:
         failed, delays = trio.run(_run_stream, seconds, service, gate(), clock=MockClock(autojump_threshold=0))
     values = {
         FAILED: float(failed),
-        LONGEST: max(delay for _, delay in delays),
+        LONGEST: max(delays),
         CALLS: between(service.starts, 20.1, service.end) / (ARRIVALS * (service.end - 20.0)),
     }
-    return Result(values, _longest_by_second(delays, seconds))
+    return Result(values)
 
 
-async def _run_stream(seconds: float, function: Function, gate: Gate | None) -> tuple[int, Points]:
-    """How many rows failed; and of each row with a result, the instant and its delay since the row arrived."""
-    delays: Points = []
+async def _run_stream(seconds: float, function: Function, gate: Gate | None) -> tuple[int, list[float]]:
+    """How many rows failed, and for each row with a result, the time since it arrived."""
 
     async def rows() -> AsyncIterator[float]:
         for number in range(int(seconds * ARRIVALS)):
@@ -99,16 +97,8 @@ async def _run_stream(seconds: float, function: Function, gate: Gate | None) -> 
             yield arrival
 
     async with unordered_wait(rows(), function, **_options(gate)) as results:
-        async for arrival in results:
-            delays.append((trio.current_time(), trio.current_time() - arrival))
+        delays = [trio.current_time() - arrival async for arrival in results]
         return results.statistics().failed, delays
-
-
-def _longest_by_second(delays: Points, seconds: float) -> Points:
-    return [
-        (second + 0.5, max((delay for at, delay in delays if second <= at < second + 1), default=nan))
-        for second in range(int(seconds))
-    ]
 
 
 EXPERIMENTS = [
@@ -120,7 +110,6 @@ EXPERIMENTS = [
         "Calls that were started. Both gates hold back the records, and probe the service with few calls. Each probe "
         'is an attempt of a record: with `capacity="auto"` and only 4 retries, some records fail. Without a gate, '
         "most records of the outage fail.",
-        "started calls per second",
         {FAILED: "{:,.0f}", CALLS: "{:.2%}", BACK: "{:.1%}"},
         [
             Criterion(FAILED, maximum=10.0),
@@ -134,6 +123,7 @@ EXPERIMENTS = [
             PAUSE: partial(_outage, CircuitBreaker),
             BACKOFF: partial(_outage, lambda: None),
         },
+        y_label="started calls per second",
         span=(20.0, 80.0, "down"),
         log=True,
     ),
@@ -143,7 +133,6 @@ EXPERIMENTS = [
         "50 rows arrive per second, at an operator with 10 slots and 4 retries. Otherwise the setup is the same",
         "While calls are held back, the rows wait for the service, and for those before them. With "
         '`mode="fail"`, rows of the outage fail at once, and later rows do not wait.',
-        "",
         {FAILED: "{:,.0f}", LONGEST: "{:.1f}", CALLS: "{:.2%}"},
         [
             Criterion(CALLS, maximum=0.02),

@@ -42,7 +42,7 @@ def _many(gates: Gates, seconds: float, tasks: int, quick: bool) -> Result:
         REFUSED: len(service.refused) / len(service.admitted),
         LATE: between(service.refused, 10, inf) / between(service.admitted, 10, inf),
     }
-    return Result(values, [])
+    return Result(values)
 
 
 def _of(tasks: int, name: str) -> str:
@@ -55,7 +55,7 @@ def _skew(gates: Gates, quick: bool) -> Result:
     rows = RATE * seconds
     shares = [3 * rows // 16] * 4 + [rows // 48] * 12
     took = simulate(10 * seconds, service, gates(16), capacity=SLOTS, rows=shares)
-    return Result({PERFECT: seconds / took, REFUSED: len(service.refused) / len(service.admitted)}, [])
+    return Result({PERFECT: seconds / took, REFUSED: len(service.refused) / len(service.admitted)})
 
 
 EXPERIMENTS = [
@@ -67,7 +67,6 @@ EXPERIMENTS = [
         'A backoff alone sends each refused call again and again. With `capacity="auto"`, each task finds its part of '
         "the rate by its refusals alone. A share and a lease need none. Goodput is relative to the rate; with the "
         "burst, it may exceed 100 %.",
-        "",
         {"goodput": PERCENT, REFUSED: RATIO, LATE: RATIO},
         [
             *(Criterion("goodput", minimum=0.96, of=_of(tasks, OURS)) for tasks in (16, 64)),
@@ -89,7 +88,6 @@ EXPERIMENTS = [
         "16 tasks have 30,000 records, 4 of them three quarters of these. The service is the same",
         'A fixed share is wasted as soon as the small tasks have ended. With `capacity="auto"` or a lease, the others '
         "take it over.",
-        "",
         {PERFECT: PERCENT, REFUSED: RATIO},
         [Criterion(PERFECT, minimum=0.85), Criterion(PERFECT, minimum=0.95, of=LEASE)],
         {
