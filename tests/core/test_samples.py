@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trio_asyncio_io import Histogram
-from trio_asyncio_io._account.samples import EXACT_RECORDS, FOLD, STRIDE, LoadClass, Sampling, histograms_of, loads_of
+from trio_asyncio_io._account.samples import EXACT_RECORDS, FOLD, STRIDE, LoadClass, Sampling
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import InputOrder
 
@@ -26,7 +26,7 @@ def test_a_latency_counts_at_the_load_that_the_calls_shared() -> None:
     a, b, c = [ledger.start(0.0) for _ in range(3)]
     for entry in (c, a, b):
         ledger.complete(entry, ["x"], 2.0)
-    assert loads_of(ledger.flow.sampling) == (LoadClass(3, 3, Histogram.of([2.0]).p50),)
+    assert ledger.flow.sampling.loads() == (LoadClass(3, 3, Histogram.of([2.0]).p50),)
 
 
 def test_the_latency_of_a_failure_has_no_load() -> None:
@@ -38,7 +38,7 @@ def test_the_latency_of_a_failure_has_no_load() -> None:
     ledger.fail(a, ValueError(), 5.0)
     ledger.finish(a, [], 5.0)
     ledger.complete(b, ["x"], 1.0)
-    assert loads_of(ledger.flow.sampling) == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
+    assert ledger.flow.sampling.loads() == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
     assert ledger.statistics().latency == Histogram.of([5.0, 1.0])
     assert ledger.statistics().latency_seconds == 6.0
 
@@ -93,7 +93,7 @@ def test_answers_from_a_cache_have_no_load() -> None:
     ledger.answer_from_cache(a)
     ledger.complete(a, ["x"], 0.0)
     ledger.complete(b, ["x"], 1.0)
-    assert loads_of(ledger.flow.sampling) == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
+    assert ledger.flow.sampling.loads() == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
     assert ledger.statistics().latency == Histogram.of([0.0, 1.0])
 
 
@@ -117,4 +117,4 @@ def test_both_samples_count_in_the_histograms() -> None:
     sampling = Sampling(4)
     sampling.exact.slot_wait.add(1.0)
     sampling.later.slot_wait.add(2.0)
-    assert histograms_of(sampling, 0)["slot_wait"] == Histogram.of([1.0, *[2.0] * STRIDE])
+    assert sampling.histograms(0)["slot_wait"] == Histogram.of([1.0, *[2.0] * STRIDE])

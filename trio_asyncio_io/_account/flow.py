@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, Protocol
 
 from .histogram import Durations
-from .samples import FOLD, Sampling, extreme_loads_of, histograms_of, loads_of
+from .samples import FOLD, Sampling
 from .statistics import Counters, Statistics
 from .verdict import Totals, Verdict, judge
 
@@ -243,7 +243,7 @@ class Flow:
 
     def statistics(self) -> Statistics:
         """The counts so far, and the histograms."""
-        histograms: dict[str, Any] = histograms_of(self.sampling, self._counters.records)
+        histograms = self.sampling.histograms(self._counters.records)
         return Statistics(**self._counts(), **histograms, gate_wait=self.gate_wait.histogram())
 
     def totals(self, read_clocks: Callable[[], tuple[float, float]]) -> Totals:
@@ -264,7 +264,7 @@ class Flow:
         clocks = self._end or read_clocks()
         totals = self._totals(clocks, self._running(clocks[0]))
         late = 0.0 if ready_since is None else clocks[0] - ready_since
-        return judge(replace(totals, consumer=totals.consumer + late), loads_of(self.sampling))
+        return judge(replace(totals, consumer=totals.consumer + late), self.sampling.loads())
 
     def _totals(self, clocks: tuple[float, float], running: float) -> Totals:
         now, cpu_seconds = clocks
@@ -279,7 +279,7 @@ class Flow:
             rested_seconds=self.rested_seconds,
             repeated_seconds=self.repeated_seconds,
             timed_out_seconds=self.timed_out_seconds,
-            **extreme_loads_of(self.sampling),
+            **self.sampling.extreme_loads(),
         )
 
     def _counts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The samples: the durations of some records, as histograms."""
+"""The samples: the durations of some records, as histograms and by the load."""
 
 from __future__ import annotations
 
@@ -54,6 +54,21 @@ class Samples:
                 durations.fold()
 
 
+@dataclass(frozen=True, slots=True)
+class LoadClass:
+    """The latency at one load.
+
+    Args:
+        running: About the number of invocations that ran at once.
+        calls: The number of invocations that completed at this load.
+        latency: The median of their durations, in seconds.
+    """
+
+    running: int
+    calls: int
+    latency: float
+
+
 class Sampling:
     """Chooses the records whose durations count.
 
@@ -82,56 +97,39 @@ class Sampling:
         self.countdown = 1 if self._exact_left else STRIDE // 2 + 1
         return self.exact
 
+    def histograms(self, calls: int) -> dict[str, Any]:
+        """The histograms, by their names in `Statistics`. The histogram of the latency has this number of durations."""
+        samples = (self.exact, self.later)
+        exact, later = (_sum(each.latency) for each in samples)
+        return {
+            "latency": exact + later.scaled(calls - exact.count) if later.count else exact.scaled(calls),
+            "slot_wait": _sum(each.slot_wait for each in samples),
+            "head_wait": _sum(each.head_wait for each in samples),
+        }
 
-def histograms_of(sampling: Sampling, calls: int) -> dict[str, Histogram]:
-    """The histograms, by their names in `Statistics`. The histogram of the latency has this number of durations."""
-    samples = (sampling.exact, sampling.later)
-    exact, later = (_sum(each.latency) for each in samples)
-    return {
-        "latency": exact + later.scaled(calls - exact.count) if later.count else exact.scaled(calls),
-        "slot_wait": _sum(each.slot_wait for each in samples),
-        "head_wait": _sum(each.head_wait for each in samples),
-    }
+    def loads(self) -> tuple[LoadClass, ...]:
+        """The latency of each class of load that has invocations."""
+        samples = (self.exact, self.later)
+        max_load = self.exact.max_load
+        classes = [_sum(each.latency[bits] for each in samples) for bits in range(max_load.bit_length() + 1)]
+        return tuple(
+            LoadClass(max_load if bits == max_load.bit_length() else 3 << bits >> 2, each.count, each.p50)
+            for bits, each in enumerate(classes)
+            if bits and each.count
+        )
 
-
-@dataclass(frozen=True, slots=True)
-class LoadClass:
-    """The latency at one load.
-
-    Args:
-        running: About the number of invocations that ran at once.
-        calls: The number of invocations that completed at this load.
-        latency: The median of their durations, in seconds.
-    """
-
-    running: int
-    calls: int
-    latency: float
-
-
-def loads_of(sampling: Sampling) -> tuple[LoadClass, ...]:
-    """The latency of each class of load that has invocations."""
-    samples = (sampling.exact, sampling.later)
-    max_load = sampling.exact.max_load
-    classes = [_sum(each.latency[bits] for each in samples) for bits in range(max_load.bit_length() + 1)]
-    return tuple(
-        LoadClass(max_load if bits == max_load.bit_length() else 3 << bits >> 2, each.count, each.p50)
-        for bits, each in enumerate(classes)
-        if bits and each.count
-    )
-
-
-def extreme_loads_of(sampling: Sampling) -> dict[str, Any]:
-    """The calls in the classes of low and of high loads, and their durations, by the names in `Totals`."""
-    max_load = sampling.exact.max_load
-    low, high = ((0, 0.0), (0, 0.0))
-    for each in (sampling.exact, sampling.later):
-        for bits, durations in enumerate(each.latency[1:], 1):
-            if 4 * ((1 << bits) - 1) <= max_load:
-                low = _added(low, durations)
-            elif 1 << bits >= max_load:
-                high = _added(high, durations)
-    return {"low_calls": low[0], "low_latency_seconds": low[1], "high_calls": high[0], "high_latency_seconds": high[1]}
+    def extreme_loads(self) -> dict[str, Any]:
+        """The calls in the classes of low and of high loads, and their durations, by the names in `Totals`."""
+        max_load = self.exact.max_load
+        low = high = (0, 0.0)
+        for each in (self.exact, self.later):
+            for bits, durations in enumerate(each.latency[1:], 1):
+                if 4 * ((1 << bits) - 1) <= max_load:
+                    low = _added(low, durations)
+                elif 1 << bits >= max_load:
+                    high = _added(high, durations)
+        names = ("low_calls", "low_latency_seconds", "high_calls", "high_latency_seconds")
+        return dict(zip(names, (*low, *high), strict=True))
 
 
 def _added(sums: tuple[int, float], durations: Durations) -> tuple[int, float]:
