@@ -10,7 +10,7 @@ An adapter has the function as its only argument, and pickles if the function do
 
 from .._values.public import publish
 from ._asyncio import from_asyncio
-from ._not_async import ResultFuture, from_callback, from_future, in_thread
+from ._synchronous import ResultFuture, from_callback, from_future, in_thread
 
 __all__ = ["ResultFuture", "from_asyncio", "from_callback", "from_future", "in_thread"]
 

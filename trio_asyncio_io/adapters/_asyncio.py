@@ -24,6 +24,7 @@ from .._values.describe import describe
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class from_asyncio(Wrapper, OpenedFunction, Generic[P, R]):  # noqa: N801 - used like a function
@@ -125,9 +126,6 @@ class from_asyncio(Wrapper, OpenedFunction, Generic[P, R]):  # noqa: N801 - used
         if self._loop is None:
             raise RuntimeError(f"{self!r} is not open: give it to an operator, or await its open() first")
         return self._loop
-
-
-T = TypeVar("T")
 
 
 class AsyncioLoop:

@@ -7,19 +7,17 @@ deadline starts, so no call times out because it had to wait. Retries pass the g
 # The layout. These modules neither wait nor import Trio.
 #
 #     _rate_limit  _budget  _circuit_breaker  _leader_first
-#                       the gates
+#                       the gates; beside the budget, `settle`
 #                       `Auto` is in the core, because the option `capacity` names it
-#     _settle           corrects the weight of the present call
 
 from .._core.admission import CallEndedError
 from .._core.automatic import Auto
 from .._core.gate import Gate, Outcome, PerKey, RefusedError
 from .._values.public import publish
-from ._budget import Budget, BudgetError
+from ._budget import Budget, BudgetError, settle
 from ._circuit_breaker import CircuitBreaker, CircuitOpenError
 from ._leader_first import LeaderFirst
 from ._rate_limit import RateLimit
-from ._settle import settle
 
 __all__ = [
     "Auto",

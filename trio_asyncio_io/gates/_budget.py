@@ -1,4 +1,4 @@
-"""The gate `Budget`: calls are made until a sum is spent."""
+"""The gate `Budget`: calls are made until a sum is spent. And `settle`, by which a call says what it really weighs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from math import inf
 
-from .._core.gate import DECIMALS, ConfiguredGate, Outcome, RefusedError, exact
-from .._values.checks import check_number
+from .._core.gate import CURRENT_CALL, DECIMALS, ConfiguredGate, Outcome, RefusedError, exact
+from .._values.checks import check_number, check_optional_name, check_weight
 from .._values.describe import plural
 
 
@@ -125,3 +125,36 @@ class Budget(ConfiguredGate):
     def __repr__(self) -> str:
         name = "" if self.name is None else f", name={self.name!r}"
         return f"Budget({self.amount!r}{name}, spent={self.spent!r}, reserved={self.reserved!r})"
+
+
+def settle(actual: float, name: str | None = None) -> None:
+    """Correct what the present call weighs, when its actual weight is known.
+
+    Call it in the function, for example with the number of tokens that a response reports. Each gate with a `weight`
+    takes the difference into account for the next calls. Without such a gate, it has no effect.
+
+    Settle once, or only downwards: what a call gives back, another call may spend immediately. The end of a call is
+    final, so a task that outlives the call can no longer settle it. Nor can the losing call of `hedged`.
+
+    Args:
+        actual: The weight, at least 0 and finite, in the unit of the gate's `weight`. It may exceed the estimate, but
+            not what the call has settled before.
+        name: Correct the weight in the gates of this name only, if others have another unit. None (the default): in
+            all gates with a weight.
+
+    Raises:
+        TypeError, ValueError: `actual` is not such a number, or `name` not a name.
+        CallEndedError: The call has ended. Nothing changes.
+
+    Example:
+        async def ask(prompt):
+            answer = await client.complete(prompt)
+            settle(answer.usage.total_tokens, "tokens")
+            settle(answer.usage.total_tokens * 0.00001, "dollars")
+            return answer.text
+    """
+    number = check_weight("settle: actual", actual)
+    check_optional_name(name)
+    call = CURRENT_CALL.get()
+    if call is not None:
+        call.settle(number, name)

@@ -1,4 +1,4 @@
-"""The adapters of functions that are not async.
+"""The adapters of synchronous functions.
 
 `in_thread` takes a blocking callable, `from_callback` one that reports its result to a `ResultFuture`, and
 `from_future` one that returns a `concurrent.futures.Future`.
