@@ -34,7 +34,7 @@ from ._values.notes import leaves_of, text_of
 from ._watch.job import TaskTimes
 from ._watch.page import frame_of, page
 from ._watch.recorder import Recorder, path_of_part, replace
-from ._watch.run import MAX_SLOW, Run, Series, merge
+from ._watch.run import MAX_SLOW, Run, Series
 
 __all__ = ["Report", "report"]
 
@@ -109,7 +109,7 @@ class Report(Recorder, Meter):
     ) -> None:
         try:
             parts = _take_parts(self._folder)
-            run = merge(self._name, parts or [self._whole()])
+            run = Run.merged(self._name, parts or [self._whole()])
             run.end = _end_of(error)
             replace(self._page, page(run, tasks=len(parts)))
         except OSError as problem:
@@ -198,7 +198,7 @@ class Report(Recorder, Meter):
 
     def _whole(self) -> Run:
         """All operators so far, as one run."""
-        return merge(self._name, [run for run in (self._ended, self._run) if run.began])
+        return Run.merged(self._name, [run for run in (self._ended, self._run) if run.began])
 
     def _seconds(self) -> float:
         return trio.current_time() - self.zero

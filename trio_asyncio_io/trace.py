@@ -18,7 +18,7 @@ from ._core.options import Options
 from ._values.checks import check_int
 from ._watch.events import Recording, Trace, trace_of
 from ._watch.recorder import Recorder, path_of_part, replace
-from ._watch.steps import GroupCall, Kind, RecordSteps, Sample, WatermarkSteps
+from ._watch.steps import GroupCall, Kind, RecordSteps, SystematicSample, WatermarkSteps
 
 __all__ = ["TraceRecorder"]
 
@@ -66,7 +66,7 @@ class TraceRecorder(Recorder):
         check_int("max_records", max_records, at_least=1)
         create_copy = partial(type(self), name=name, max_records=max_records, values=values)
         super().__init__(path, name, values=values, create_copy=create_copy)
-        self._recording = Recording(self._name, Sample(max_records), Sample(max_records))
+        self._recording = Recording(self._name, SystematicSample(max_records), SystematicSample(max_records))
         self._has_run = False
         self._gates: list[Gate] = []
         self._group_calls: dict[int, GroupCall] = {}  # sequence -> the call of a record that has or gets a slot

@@ -15,7 +15,7 @@ from trio_asyncio_io import AsyncWaitOperator, Statistics
 from trio_asyncio_io._core.options import Options
 from trio_asyncio_io.rehearsal import Sample, record
 from trio_asyncio_io.rehearsal._service import Begin
-from trio_asyncio_io.rehearsal._simulation import Run, simulate
+from trio_asyncio_io.rehearsal._simulation import SimulatedRun, simulate
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def in_virtual_time(main: Callable[[], Awaitable[Any]]) -> Any:
     return trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
-def simulated(service: Planted, elements: int, seed: int, **options: Any) -> Run:
+def simulated(service: Planted, elements: int, seed: int, **options: Any) -> SimulatedRun:
     return simulate(Seeded(service, seed), elements, Options(**options), Random(seed))
 
 

@@ -17,7 +17,7 @@ from trio_asyncio_io._core.options import Options
 from trio_asyncio_io.gates import CircuitBreaker, Gate, RateLimit, RefusedError
 from trio_asyncio_io.rehearsal import RecordedCall
 from trio_asyncio_io.rehearsal._service import Begin
-from trio_asyncio_io.rehearsal._simulation import Run, simulate
+from trio_asyncio_io.rehearsal._simulation import SimulatedRun, simulate
 
 pytestmark = pytest.mark.hypothesis
 
@@ -190,7 +190,7 @@ class Evenly:
         return lambda _, __: (seconds := next(numbers, last), RecordedCall(0.0, seconds, "answered", 0.0, 1))
 
 
-def run_of(service: Evenly, elements: int, **options: Any) -> Run:
+def run_of(service: Evenly, elements: int, **options: Any) -> SimulatedRun:
     return simulate(service, elements, Options(**options), Random(1))
 
 
@@ -230,4 +230,4 @@ def test_a_call_that_takes_too_long_ends_at_its_deadline() -> None:
 def test_a_quantile_of_the_delays_is_one_of_them() -> None:
     run = run_of(Evenly(0.4, 0.1, 0.3, 0.2), 4, capacity=4, mode="unordered", timeout=9.0)
     assert [run.delay(share) for share in (0.0, 0.25, 0.5, 0.99)] == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert Run(0).delay(0.5) == 0.0
+    assert SimulatedRun(0).delay(0.5) == 0.0

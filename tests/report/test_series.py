@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_asyncio_io._watch.run import MAX_BINS, Series, merged
+from trio_asyncio_io._watch.run import MAX_BINS, Series
 
 INSTANTS = st.lists(st.floats(0, 10_000), max_size=50)
 
@@ -34,7 +34,7 @@ def test_merging_loses_nothing_and_keeps_the_bound(parts: list[tuple[float, list
         for instant in instants:
             series.add(series.change, instant)
         several.append((shift, series))
-    whole = merged(several)
+    whole = Series.merged(several)
     assert sum(whole.change) == sum(len(instants) for _, instants in parts)
     assert whole.bins <= MAX_BINS + 1
     assert all(whole.width >= series.width for _, series in several)
@@ -45,4 +45,4 @@ def test_a_series_alone_stays_as_it_is(instants: list[float]) -> None:
     series = Series()
     for instant in instants:
         series.add(series.failed, instant)
-    assert merged([(0.0, series)]) == series
+    assert Series.merged([(0.0, series)]) == series

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_asyncio_io._watch.steps import Sample
+from trio_asyncio_io._watch.steps import SystematicSample
 
 
-def sampled(number: int, limit: int) -> Sample[int]:
-    sample = Sample[int](limit)
+def sampled(number: int, limit: int) -> SystematicSample[int]:
+    sample = SystematicSample[int](limit)
     for item in range(number):
         sample.offer(item, lambda item=item: item)  # type: ignore[misc]
         assert len(sample) <= limit

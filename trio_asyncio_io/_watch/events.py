@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from .._values.describe import plural
-from .steps import IN_SLOT, RecordSteps, Sample, Span, Stay, WatermarkSteps
+from .steps import IN_SLOT, RecordSteps, Span, Stay, SystematicSample, WatermarkSteps
 
 Event: TypeAlias = dict[str, Any]
 Trace: TypeAlias = dict[str, Any]
@@ -37,8 +37,8 @@ class Recording:
     """
 
     name: str
-    records: Sample[RecordSteps]
-    watermarks: Sample[WatermarkSteps]
+    records: SystematicSample[RecordSteps]
+    watermarks: SystematicSample[WatermarkSteps]
     zero: float = 0.0
     last: float = 0.0
 

@@ -35,6 +35,17 @@ class Series:
     received: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
 
+    @classmethod
+    def merged(cls, parts: Iterable[tuple[float, Series]]) -> Series:
+        """One series of many. Each comes with the time of its beginning, in seconds after the first one."""
+        parts = list(parts)
+        whole = cls(max((part.width for _, part in parts), default=FINEST))
+        for shift, part in parts:
+            for counts, into in zip(part.lists(), whole.lists(), strict=True):
+                for number, count in enumerate(counts):
+                    whole.add(into, shift + number * part.width, count)
+        return whole
+
     def add(self, counts: list[int], seconds: float, number: int = 1) -> None:
         """Add a number of events, which happened this long after the beginning of the run."""
         while seconds >= MAX_BINS * self.width:
@@ -71,17 +82,6 @@ class Series:
         return counts + [0] * (self.bins - len(counts))
 
 
-def merged(parts: Iterable[tuple[float, Series]]) -> Series:
-    """One series of many. Each comes with the time of its beginning, in seconds after the first one."""
-    parts = list(parts)
-    series = Series(max((part.width for _, part in parts), default=FINEST))
-    for shift, part in parts:
-        for counts, into in zip(part.lists(), series.lists(), strict=True):
-            for number, count in enumerate(counts):
-                series.add(into, shift + number * part.width, count)
-    return series
-
-
 MAX_EXAMPLES = 3
 MAX_SLOW = 10
 MAX_TYPES = 50
@@ -110,7 +110,7 @@ class Failures:
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.setdefault(create_message(), record)
 
-    def merge(self, other: Failures) -> None:
+    def add(self, other: Failures) -> None:
         """Add other failures of this type."""
         self.attempts += other.attempts
         self.records += other.records
@@ -162,14 +162,39 @@ class Run:
 
     def failures_of(self, kind: str) -> Failures:
         """The failures of this type, to be counted."""
-        is_new = kind not in self.failures
-        return self.failures.setdefault(OTHER_TYPES if is_new and len(self.failures) >= MAX_TYPES else kind, Failures())
+        if kind not in self.failures and len(self.failures) >= MAX_TYPES:
+            kind = OTHER_TYPES
+        return self.failures.setdefault(kind, Failures())
 
     def keep_slow(self, seconds: float, create_label: Callable[[], str], attempts: int, outcome: str) -> None:
         """Keep a record if it is among the slowest."""
         if len(self.slowest) < MAX_SLOW or seconds > self.slowest[0].seconds:
             insort(self.slowest, SlowRecord(seconds, create_label(), attempts, outcome))
             del self.slowest[:-MAX_SLOW]
+
+    @classmethod
+    def merged(cls, name: str, runs: Iterable[Run]) -> Run:
+        """One run of many, such as those of the tasks of a query, placed in time by the clocks of their machines."""
+        runs = sorted(runs, key=lambda run: run.began)
+        if not runs:
+            return cls(name)
+        began = runs[0].began
+        whole = cls(
+            name,
+            began,
+            max(run.began + run.seconds for run in runs) - began,
+            capacity=runs[0].capacity if len(runs) == 1 else None,
+            options=runs[0].options,
+            series=Series.merged((run.began - began, run.series) for run in runs),
+            slowest=sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
+            statistics=sum((run.statistics for run in runs), Statistics()),
+            verdicts=[verdict for run in runs for verdict in run.verdicts],
+            times=sum((run.times for run in runs), TaskTimes()),
+        )
+        for run in runs:
+            for kind, found in run.failures.items():
+                whole.failures_of(kind).add(found)
+        return whole
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Run:
@@ -192,27 +217,3 @@ class Run:
                 "times": TaskTimes(**values["times"]),
             }
         )
-
-
-def merge(name: str, runs: Iterable[Run]) -> Run:
-    """One run of many, such as those of the tasks of a query, placed in time by the clocks of their machines."""
-    runs = sorted(runs, key=lambda run: run.began)
-    if not runs:
-        return Run(name)
-    began = runs[0].began
-    whole = Run(
-        name,
-        began,
-        max(run.began + run.seconds for run in runs) - began,
-        capacity=runs[0].capacity if len(runs) == 1 else None,
-        options=runs[0].options,
-        series=merged((run.began - began, run.series) for run in runs),
-        slowest=sorted(each for run in runs for each in run.slowest)[-MAX_SLOW:],
-        statistics=sum((run.statistics for run in runs), Statistics()),
-        verdicts=[verdict for run in runs for verdict in run.verdicts],
-        times=sum((run.times for run in runs), TaskTimes()),
-    )
-    for run in runs:
-        for kind, found in run.failures.items():
-            whole.failures_of(kind).merge(found)
-    return whole

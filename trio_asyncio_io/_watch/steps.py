@@ -150,7 +150,7 @@ class WatermarkSteps:
     received: float = inf
 
 
-class Sample(Generic[T]):
+class SystematicSample(Generic[T]):
     """Every n-th of the items that are offered.
 
     n is 1 at first. When the sample is full, n doubles, and the items that are no longer due are dropped. So a sample

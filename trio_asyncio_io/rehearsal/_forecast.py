@@ -18,7 +18,7 @@ from .._values.checks import check_int, check_number, check_seconds
 from .._values.describe import describe, duration
 from ._sample import Sample
 from ._service import Service, fit, resampled
-from ._simulation import Run, gates_of, simulate
+from ._simulation import SimulatedRun, gates_of, simulate
 from ._views import ForecastRow, assumptions, drawing_of, text_of
 
 # The number of resamples. An interval reaches from the smallest to the largest of them, so it holds one more resample
@@ -244,11 +244,13 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
     if is_refused and service.is_known and not gates_of(options):
         spread = others[2::CAPPED_RUNS]  # four, from the lowest limit to the highest
         runs = [_numbers(each, longer, options, position, elements) for position, each in enumerate([service, *spread])]
-        simulated, numbers, intervals = longer, *_middle(runs)
+        simulated = longer
+        numbers, intervals = _middle(runs)
     else:
         repeated = ceil(factor * few / longer)
         runs = [_numbers(service, longer, options, position, elements) for position in range(repeated)]
-        simulated, numbers = repeated * longer, {name: fmean(run[name] for run in runs) for name in runs[0]}
+        simulated = repeated * longer
+        numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
         shorter = [_numbers(each, few, options, position, elements) for position, each in enumerate(others, factor)]
         is_alike = service.cap is None or service.is_known
         error = CAPPED_ERROR if is_refused else 0.0
@@ -298,7 +300,7 @@ def _middle(runs: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], dict
     return numbers, intervals
 
 
-def _at_most(calls: int, elements: int, trial: Run) -> int:
+def _at_most(calls: int, elements: int, trial: SimulatedRun) -> int:
     """The number of elements for which a run makes at most about this number of calls."""
     return max(1, min(elements, int(calls * trial.elements / max(1, trial.calls))))
 

@@ -239,9 +239,12 @@ class _Recorded(Wrapper, AsyncFunction[Any, Any]):
 
     async def invoke(self, value: Any) -> Any:
         """Call the function, and record the call."""
-        position, self._running, now = len(self._calls), self._running + 1, trio.current_time()
-        self._zero = now if self._zero is None else self._zero
+        now = trio.current_time()
+        if self._zero is None:
+            self._zero = now
+        position = len(self._calls)
         self._calls.append(None)
+        self._running += 1
         load = self._running
         outcome: CallOutcome = "cut"
         failure: Exception | None = None

@@ -40,7 +40,7 @@ class Opens(Protocol):
 
 
 @dataclass(slots=True)
-class Run:
+class SimulatedRun:
     """The numbers of a simulated run.
 
     Attributes:
@@ -79,7 +79,7 @@ def simulate(
     random: Random,
     *,
     weights: Sequence[float] = (1.0,),
-) -> Run:
+) -> SimulatedRun:
     """Run elements against a service.
 
     Args:
@@ -103,7 +103,7 @@ class _Simulation:
 
     def __init__(self, begin: Begin, elements: int, options: Options, random: Random, weights: Sequence[float]) -> None:
         self._begin, self._elements, self._options = begin, elements, options
-        self._run = Run(elements)
+        self._run = SimulatedRun(elements)
         self._ledger = ledger_for(options, None)
         counters = self._ledger.counters
         self._gates = _Gates(gates_of(options), lambda: counters.running, lambda _: random.choice(weights))
@@ -130,7 +130,7 @@ class _Simulation:
         self._ended: list[float] = []  # the ends of records
         self._accepted = 0
 
-    def run(self) -> Run:
+    def run(self) -> SimulatedRun:
         """Run until all records have ended."""
         ends, scheduler, run, now = self._ends, self._scheduler, self._run, 0.0
         while now < inf:
