@@ -15,7 +15,9 @@ AREAS = {
     "Adapters": r"trio_asyncio_io/adapters/",
     "Policies": r"trio_asyncio_io/policies/",
     "Files: checkpoints and the persistent cache": r"trio_asyncio_io/(checkpoints|_files/sqlite)",
-    "Observers, traces and progress": r"trio_asyncio_io/(blocking|opentelemetry|progress|report|trace)|udfs/progress",
+    "Observers, traces and progress": (
+        r"trio_asyncio_io/(_watch|blocking|opentelemetry|progress|report|trace)|udfs/progress"
+    ),
     "Forecasts": r"trio_asyncio_io/rehearsal/",
     "The operator": r"trio_asyncio_io/",
     "HTTP columns": r"udfs/http_columns/",

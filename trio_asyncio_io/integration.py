@@ -5,6 +5,7 @@ Experimental: these names may change in any release. An application does not nee
 
 from __future__ import annotations
 
+from ._account.statistics import gates_and_hedges
 from ._core.gate import sum_as_written
 from ._operator.calls import usage_of_all
 from ._operator.cpu import cpu_wait
@@ -12,8 +13,8 @@ from ._operator.function import KnowsOutputs, is_async, name_of
 from ._values.checks import check_int, check_number
 from ._values.describe import describe, duration
 from ._values.public import check_keywords, list_keywords, publish
+from ._watch import display_on
 from ._watch.job import TaskTimes
-from .progress._progress import display_on, gates_and_hedges
 
 __all__ = [
     "KnowsOutputs",

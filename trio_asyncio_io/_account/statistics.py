@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from operator import add, sub
+from operator import add, itemgetter, sub
 from typing import Any, ClassVar, Final, Self
 
+from .._values.describe import duration
 from .._values.public import share_descriptions
 from .histogram import Histogram
 
@@ -212,3 +213,43 @@ class Statistics(Counts):  # type: ignore[misc] # frozen, see `FROZEN`
 def _rounded(value: Any) -> Any:
     """Seconds in whole microseconds: the last digits of a sum depend on the order of its terms."""
     return round(value, 6) if isinstance(value, float) else value
+
+
+def gates_and_hedges(statistics: Counts) -> list[str]:
+    """What gates and hedges did with an operator's calls, in words for a line such as `summary`. Does not need rich.
+
+    Args:
+        statistics: The operator's statistics.
+
+    Returns:
+        The sum of the waits for each gate; the elements that a gate refused before their first call, and
+        why, such as a budget that is used up; how often the service requested fewer calls; what `capacity="auto"` has
+        found; the second calls of `hedged` per hundred calls, with the share of them that won; and the calls made for
+        groups. Only what happened.
+
+    Example:
+        >>> from trio_asyncio_io.integration import gates_and_hedges
+        >>> waits = {"CircuitBreaker": 3.0, "RateLimit": 38.0}
+        >>> numbers = Statistics(seconds_by_gate=waits, throttled=212)
+        >>> gates_and_hedges(numbers)
+        ['gated by RateLimit 38 s and CircuitBreaker 3 s', '212 throttled']
+        >>> gates_and_hedges(Statistics(completed=1_000, hedged=51, hedges_won=36))
+        ['hedged 5.1% (won 71%)']
+    """
+    parts = []
+    if statistics.seconds_by_gate:
+        by_wait = sorted(statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
+        parts.append(f"gated by {' and '.join(f'{gate} {duration(seconds)}' for gate, seconds in by_wait)}")
+    if statistics.refused or statistics.refusal:
+        parts.append(f"{statistics.refused:,} refused" + (f" ({statistics.refusal})" if statistics.refusal else ""))
+    if throttled := statistics.throttled:
+        parts.append(f"{throttled:,} throttled")
+    if statistics.finding:
+        parts.append(statistics.finding)
+    if hedged := statistics.hedged:
+        ended = statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled
+        calls = statistics.groups or ended + statistics.running + statistics.retried - statistics.refused
+        parts.append(f"hedged {hedged / max(calls, 1):.1%} (won {statistics.hedges_won / hedged:.0%})")
+    if statistics.groups:
+        parts.append(f"{statistics.grouped:,} records in {statistics.groups:,} calls")
+    return parts

@@ -1,24 +1,26 @@
-"""An operator's numbers as a line of text: one that changes while you receive the results, and the summary."""
+"""A progress line for a running operator, in a terminal, a notebook or a log. Needs the extra `progress`."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from operator import itemgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import trio
 from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable_ki_protection
 
-from .._account.statistics import Counts, Statistics
-from .._operator.results import Results
-from .._values.checks import check_int
-from .._values.describe import amount, duration, plural
+from ._account.statistics import Statistics, gates_and_hedges
+from ._operator.results import Results
+from ._values.checks import check_int
+from ._values.describe import amount, duration, plural
+from ._watch import display_on
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ._display import Display
+    from ._watch.terminal import Display
+
+__all__ = ["progress", "summary"]
 
 R = TypeVar("R")
 
@@ -49,7 +51,7 @@ def progress(
 
     Raises:
         ImportError: rich is not installed. Raised when the block is entered.
-        ValueError: `total` is negative.
+        TypeError, ValueError: `total` is not a whole number, or it is negative.
 
     Example:
         async with unordered_wait(urls, fetch, timeout=5.0) as results:
@@ -131,7 +133,7 @@ def _line(numbers: Statistics, total: int | None, seconds: float) -> str:
     parts = [
         plural(numbers.emitted, "output"),
         share,
-        format_rate(numbers.emitted, seconds),
+        _rate(numbers.emitted, seconds),
         str(timedelta(seconds=round(seconds))),
         left,
         f"{numbers.running:,} running",
@@ -158,7 +160,7 @@ def summary(statistics: Statistics, seconds: float) -> str:
         >>> summary(Statistics(emitted=12345, retried=17, failed=2), 12.3)
         '12,345 outputs in 12.3 s (1,004/s), 17 retried, 2 failed, 0 timed out'
     """
-    rate = f" ({format_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
+    rate = f" ({_rate(statistics.emitted, seconds)})" if seconds > 0 else ""
     problems = f"{statistics.retried:,} retried, {statistics.failed:,} failed, {statistics.timed_out:,} timed out"
     parts = [
         f"{plural(statistics.emitted, 'output')} in {duration(seconds)}{rate}",
@@ -168,66 +170,6 @@ def summary(statistics: Statistics, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def gates_and_hedges(statistics: Counts) -> list[str]:
-    """What gates and hedges did with an operator's calls, in words for a line such as `summary`. Does not need rich.
-
-    Args:
-        statistics: The operator's statistics.
-
-    Returns:
-        The sum of the waits for each gate; the elements that a gate refused before their first call, and
-        why, such as a budget that is used up; how often the service requested fewer calls; what `capacity="auto"` has
-        found; the second calls of `hedged` per hundred calls, with the share of them that won; and the calls made for
-        groups. Only what happened.
-
-    Example:
-        >>> from trio_asyncio_io.integration import gates_and_hedges
-        >>> waits = {"CircuitBreaker": 3.0, "RateLimit": 38.0}
-        >>> numbers = Statistics(seconds_by_gate=waits, throttled=212)
-        >>> gates_and_hedges(numbers)
-        ['gated by RateLimit 38 s and CircuitBreaker 3 s', '212 throttled']
-        >>> gates_and_hedges(Statistics(completed=1_000, hedged=51, hedges_won=36))
-        ['hedged 5.1% (won 71%)']
-    """
-    parts = []
-    if statistics.seconds_by_gate:
-        by_wait = sorted(statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
-        parts.append(f"gated by {' and '.join(f'{gate} {duration(seconds)}' for gate, seconds in by_wait)}")
-    if statistics.refused or statistics.refusal:
-        parts.append(f"{statistics.refused:,} refused" + (f" ({statistics.refusal})" if statistics.refusal else ""))
-    if throttled := statistics.throttled:
-        parts.append(f"{throttled:,} throttled")
-    if statistics.finding:
-        parts.append(statistics.finding)
-    if hedged := statistics.hedged:
-        ended = statistics.completed + statistics.failed + statistics.timed_out + statistics.cancelled
-        calls = statistics.groups or ended + statistics.running + statistics.retried - statistics.refused
-        parts.append(f"hedged {hedged / max(calls, 1):.1%} (won {statistics.hedges_won / hedged:.0%})")
-    if statistics.groups:
-        parts.append(f"{statistics.grouped:,} records in {statistics.groups:,} calls")
-    return parts
-
-
-def format_rate(outputs: int, seconds: float) -> str:
+def _rate(outputs: int, seconds: float) -> str:
     """Outputs per second."""
     return f"{amount(outputs / seconds if seconds > 0 else 0.0)}/s"
-
-
-def display_on(console: Console | None = None) -> Display:
-    """Start the display that `progress` uses, to show your own numbers.
-
-    Args:
-        console: A rich console. None: a new one on standard error.
-
-    Returns:
-        A running display. `show(line)` replaces the line; call it about every `interval` seconds.
-        `close(line)` ends the display and leaves a final line.
-
-    Raises:
-        ImportError: rich is not installed.
-    """
-    try:
-        from . import _display  # noqa: PLC0415 - rich is optional
-    except ImportError as error:
-        raise ImportError("progress needs rich: in a clone, pip install '.[progress]'") from error
-    return _display.display_on(console)
