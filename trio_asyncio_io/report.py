@@ -58,7 +58,8 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
     types of failures with three examples each, and ten slow records.
 
     Args:
-        path: The page to write, in a directory that exists. An existing file is replaced as a whole.
+        path: The page to write, in a directory that exists. An existing file is replaced as a whole. A `~` at its
+            beginning is the home directory.
         title: The heading.
         values: Whether the page shows values of elements, shortened. They may be secret, so the default is False:
             records are named by their position in the input, and messages of exceptions are shown without the texts
@@ -66,6 +67,9 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
 
     Returns:
         A context manager that is also the observer. Entering it raises an `OSError` if the page cannot be written.
+
+    Raises:
+        TypeError, ValueError: `path` is not the path of a file.
 
     Example:
         with report("run.html") as observer:

@@ -14,7 +14,8 @@ import trio
 
 from ._operator.errors import is_cancelled, split
 from ._operator.function import Function, Wrapper, as_function
-from ._values.checks import check_seconds
+from ._values.checks import check_int, check_seconds
+from ._values.describe import describe
 
 __all__ = ["Call", "Recorder", "Scripted", "Step", "fails_first"]
 
@@ -35,7 +36,7 @@ class Step:
         error: Raise this instead of returning: an exception, or a type, so that each call raises a new instance.
 
     Raises:
-        ValueError: `latency` is negative or NaN.
+        TypeError, ValueError: `latency` is not a number, or it is negative or NaN.
     """
 
     latency: float = 0.0
@@ -59,7 +60,11 @@ def fails_first(attempts: int, error: BaseException | type[BaseException], then:
 
     Returns:
         A list of steps.
+
+    Raises:
+        TypeError, ValueError: `attempts` is not such a number.
     """
+    check_int("attempts", attempts, at_least=0)
     return [Step(error=error)] * attempts + [then or Step()]
 
 
@@ -75,6 +80,9 @@ class Scripted(Generic[T]):
         calls: The steps of the first calls, whatever their values.
         default: The step of all other calls. None: they return their argument after one checkpoint.
 
+    Raises:
+        ValueError: A value has an empty sequence of steps.
+
     Cancellation: a waiting call ends immediately. Its step is used up.
 
     Example:
@@ -88,6 +96,9 @@ class Scripted(Generic[T]):
         self, values: Mapping[T, Steps] | None = None, *, calls: Sequence[Step] = (), default: Step | None = None
     ) -> None:
         self._values = dict(values or {})
+        for value, steps in self._values.items():
+            if not isinstance(steps, Step) and not steps:
+                raise ValueError(f"values[{describe(value)}] must have at least one step, got {describe(steps)}")
         self._calls = list(calls)
         self._default = default or Step()
         self._called = 0

@@ -15,7 +15,7 @@ import trio
 from ._core.elements import Watermark
 from ._core.gate import Gate
 from ._core.options import Options
-from ._values.checks import check_int
+from ._values.checks import check_int, check_name
 from ._watch.events import Recording, Trace, trace_of
 from ._watch.recorder import Recorder, path_of_part, replace
 from ._watch.steps import GroupCall, Kind, RecordSteps, SystematicSample, WatermarkSteps
@@ -40,8 +40,9 @@ class TraceRecorder(Recorder):
     inside it. In Spark, give it to `observer=`, without a block: each task writes a file of its own.
 
     Args:
-        path: The file to write. In Spark a directory, which is created if necessary. None: call `write`.
-        name: The name of the operator in the trace.
+        path: The file to write. In Spark a directory, which is created if necessary. A `~` at its beginning is the home
+            directory. None: call `write`.
+        name: The name of the operator in the trace, not empty.
         max_records: Upper limit of records in the trace, at least 1.
         values: Whether to record descriptions of values and timestamps. They may be secret, so the default is False.
             Exceptions are recorded by their type only, in any case.
@@ -65,7 +66,7 @@ class TraceRecorder(Recorder):
     ) -> None:
         check_int("max_records", max_records, at_least=1)
         create_copy = partial(type(self), name=name, max_records=max_records, values=values)
-        super().__init__(path, name, values=values, create_copy=create_copy)
+        super().__init__(path, check_name("name", name), values=values, create_copy=create_copy)
         self._recording = Recording(self._name, SystematicSample(max_records), SystematicSample(max_records))
         self._has_run = False
         self._gates: list[Gate] = []

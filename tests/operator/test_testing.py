@@ -70,6 +70,16 @@ async def test_fails_first_raises_exactly_that_many_times(attempts: int) -> None
     assert [await outcome_of(function, "a") for _ in range(attempts + 2)] == [error] * attempts + ["done"] * 2
 
 
+def test_a_negative_number_of_failing_attempts_is_refused() -> None:
+    with pytest.raises(ValueError, match="attempts must be at least 0, got -1"):
+        fails_first(-1, OSError)
+
+
+def test_a_value_without_a_step_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"values\['a'\] must have at least one step, got \[\]"):
+        Scripted({"b": Step(), "a": []})
+
+
 @pytest.mark.parametrize("latency", [-1.0, math.nan])
 def test_an_invalid_latency_is_refused(latency: float) -> None:
     with pytest.raises(ValueError, match=f"latency must be seconds, not negative and not NaN, got {latency}"):

@@ -361,8 +361,10 @@ async def test_the_recorder_of_a_task_writes_a_new_file(autojump_clock: MockCloc
     [
         ({"max_records": 0}, "max_records must be at least 1, got 0"),
         ({"max_records": "x"}, "max_records must be a whole number"),
+        ({"name": 3}, "name must be a string, got 3"),
+        ({"path": 3}, "path must be a file's path, got 3"),
     ],
-    ids=["0", "text"],
+    ids=["no records", "text", "name", "path"],
 )
 def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):

@@ -14,6 +14,7 @@ import trio
 from .._core.elements import value_of
 from .._core.observer import Observer
 from .._core.options import Options
+from .._values.checks import check_path
 from .._values.describe import describe, printable
 
 
@@ -27,14 +28,14 @@ class Recorder(Observer):
         create_copy: Creates a recorder like this one, for a path.
 
     Attributes:
-        path: As given.
+        path: The path, with the home directory in place of a `~`.
         zero: The instant at which the run started.
     """
 
     def __init__(
         self, path: str | os.PathLike[str] | None, name: str, *, values: bool, create_copy: Callable[..., Self]
     ) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else Path(check_path("path", path))
         self.zero = 0.0
         self._name = printable(name)
         self._values = values
