@@ -72,7 +72,7 @@ class Cap:
 
         return admits
 
-    def _counter(self, random: Random) -> Counts:
+    def _counter(self, random: Random) -> Level:
         if self.kind == "bucket" or self.burst == inf:
             return _Bucket(self.rate)
         seconds = self.burst / self.rate
@@ -133,7 +133,7 @@ class _Windows:
         self._number += 1
 
 
-Counts: TypeAlias = _Bucket | _Sliding | _Windows
+Level: TypeAlias = _Bucket | _Sliding | _Windows
 
 
 def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> list[Cap]:
@@ -147,7 +147,7 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     first = _Seen.of(calls[: max(FIRST_CALLS, first_refused + FIRST_CALLS // 2)])
     more = _Seen.of(calls[: max(MOST_CALLS, len(first.starts))])
     longest = min(len(first.starts) / lowest, LONGEST * (first.starts[-1] - first.starts[0]))
-    limits: list[Limit] = [
+    fits: list[Fit] = [
         _bucket,
         partial(_window, "sliding"),
         partial(_window, "called"),
@@ -155,17 +155,17 @@ def caps_of(calls: Sequence[RecordedCall], lowest: float, highest: float) -> lis
     ]
     rates = [*_scale(lowest, highest, STEP), *first.likely_rates()]
     lengths = list(_scale(SHORTEST, longest, STEP))
-    numbers = [rates, lengths, lengths, [*lengths, *_round(longest)]]
-    found, fewest = list[Tried](), inf
+    numbers = [rates, lengths, lengths, [*lengths, *_round(longest)]]  # to try in each of these fits
+    found, fewest = list[Candidate](), inf
     for seen in (first, more):
         almost, refused = ALMOST * len(seen.starts), len(seen.admitted) - sum(seen.admitted)
-        tried = [_searched(partial(limit, seen), each) for limit, each in zip(limits, numbers, strict=True)]
-        found = [attempt for each in tried for attempts in each.values() for attempt in attempts]
+        tried = [_searched(partial(fit, seen), each) for fit, each in zip(fits, numbers, strict=True)]
+        found = [candidate for each in tried for candidates in each.values() for candidate in candidates]
         fewest = min((errors for errors, _ in found), default=inf)
         if fewest > EXPLAINED * refused:
             return []
         numbers = [
-            [number for number, attempts in each.items() if min(attempts)[0] <= fewest + almost] for each in tried
+            [number for number, candidates in each.items() if min(candidates)[0] <= fewest + almost] for each in tried
         ]
     most = fewest + SLACK * sqrt(fewest)
     caps = {cap for errors, cap in found if errors <= most and lowest <= cap.rate <= highest}
@@ -226,7 +226,7 @@ class _Seen:
             rate = sum(began < now <= ended for now, is_admitted in calls if is_admitted) / (ended - began)
             yield from _scale(rate / STEP, rate * LIKELY, FINE_STEP)
 
-    def levels(self, counter: Counts) -> list[float]:
+    def levels(self, counter: Level) -> list[float]:
         """The level of each call."""
         levels = []
         for now, is_admitted in zip(self.starts, self.admitted, strict=True):
@@ -260,16 +260,16 @@ class _Seen:
         return best, low, high
 
 
-Tried: TypeAlias = tuple[int, Cap]  # the number of calls that a limit does not explain, and the limit
-Limit: TypeAlias = Callable[[_Seen, float], list[Tried]]  # with a rate, or the length of a window
+Candidate: TypeAlias = tuple[int, Cap]  # the number of calls that a limit does not explain, and the limit
+Fit: TypeAlias = Callable[[_Seen, float], list[Candidate]]  # with a rate, or the length of a window
 
 
-def _searched(attempt: Callable[[float], list[Tried]], numbers: Iterable[float]) -> dict[float, list[Tried]]:
-    """The attempts with each of these numbers, and on finer scales around the best ones."""
-    tried = {number: attempt(number) for number in numbers}
+def _searched(fit: Callable[[float], list[Candidate]], numbers: Iterable[float]) -> dict[float, list[Candidate]]:
+    """The candidates for each of these numbers, and on finer scales around the best ones."""
+    tried = {number: fit(number) for number in numbers}
     for step, finer in ((STEP, FINE_STEP), (FINE_STEP, FINEST_STEP)):
         best = sorted(tried, key=lambda number: min(tried[number])[0])[:FINE]
-        tried |= {each: attempt(each) for number in best for each in _scale(number / step, number * step, finer)}
+        tried |= {each: fit(each) for number in best for each in _scale(number / step, number * step, finer)}
     return tried
 
 
@@ -287,7 +287,7 @@ def _round(longest: float) -> Iterator[float]:
         tenths += 1 if tenths < TENTHS else 10
 
 
-def _bucket(seen: _Seen, rate: float) -> list[Tried]:
+def _bucket(seen: _Seen, rate: float) -> list[Candidate]:
     order = seen.ordered(seen.levels(_Bucket(rate)))
     errors, low, high = seen.threshold(order)
     burst = max(1.0, low if high == inf else (low + high) / 2)
@@ -295,7 +295,7 @@ def _bucket(seen: _Seen, rate: float) -> list[Tried]:
     return [(errors, Cap(rate, burst)), (seen.errors(order, whole), Cap(rate, whole))]
 
 
-def _window(kind: Kind, seen: _Seen, seconds: float) -> list[Tried]:
+def _window(kind: Kind, seen: _Seen, seconds: float) -> list[Candidate]:
     begin = seen.begin(seconds) if kind == "fixed" else None
     counter = _Sliding(seconds) if kind == "sliding" else _Windows(seconds, begin)
     errors, low, high = seen.threshold(seen.ordered(seen.levels(counter)))
