@@ -17,8 +17,6 @@ from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any, TypeVar, is_typeddict
 
-__all__ = ["check_keywords", "list_keywords", "publish", "share_descriptions", "typed_as"]
-
 
 def publish(namespace: Mapping[str, Any]) -> None:
     """Set the `__module__` of all names that a public module exports from its private modules.
@@ -74,7 +72,7 @@ def list_keywords(arguments: type, *sources: Any) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        called = _called(function)
+        called: Any = function.__init__ if inspect.isclass(function) else function
         called.__signature__ = _signature(called, arguments, sources)
         return share_descriptions(*sources)(function)
 
@@ -106,11 +104,6 @@ def share_descriptions(*sources: Any) -> Callable[[F], F]:
         return function
 
     return decorate
-
-
-def _called(function: Any) -> Any:
-    """The function that takes the arguments."""
-    return function.__init__ if inspect.isclass(function) else function
 
 
 def _signature(function: Any, arguments: type, sources: tuple[Any, ...]) -> inspect.Signature:
