@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 PEAK = "peak in flight"
-# Contenders that are not measured any more: their lines are kept
+# Contenders that are no longer measured: their lines are kept
 RECORDED: tuple[str, ...] = ("Daft", "Pathway", "PyFlink", "Flink, in Java")
 MEASURED = ("trio_asyncio_io", "udfs")
 PACKAGES = ("trio", "aiometer", "aiostream", "streamable", "pyspark", "pandas", "pyarrow", "httpx", "httpx2", "aiohttp")
@@ -142,7 +142,7 @@ class Report:
         return next((section for section in self.sections if section.name == name), None)
 
     def put(self, part: str, sections: list[Section], machine: dict[str, Any]) -> None:
-        """Put the tables of a part in place of its earlier ones, with the lines that are not measured any more."""
+        """Put the tables of a part in place of its earlier ones, with the lines that are no longer measured."""
         if machine:
             self.machines[part] = machine
         names = {section.name for section in sections}

@@ -152,7 +152,7 @@ class Flow:
         self._begin = clocks
 
     def end(self, clocks: tuple[float, float]) -> None:
-        """The operator has ended. The clocks are not read any more."""
+        """The operator has ended. The clocks are no longer read."""
         self._end = clocks
 
     def note_free_slots(self, now: float, new: int, *, starting: int = 0, idles: bool = False) -> None:

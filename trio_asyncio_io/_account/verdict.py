@@ -207,7 +207,7 @@ class Verdict:
             many wait for their retry, or because those fill the buffer. "cpu": the thread of the event loop is busy.
             "blocking": the function blocks that thread, so the calls run one after another. "unknown": too few
             invocations have ended.
-        advice: What to change, in one sentence.
+        advice: What to change.
         sentences: The numbers that show it.
     """
 

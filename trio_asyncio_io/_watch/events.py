@@ -200,7 +200,7 @@ class _Events:
         yield _event("e", kind, kind, 0, self._microseconds(end), id2=number, args={})
 
     def _microseconds(self, instant: float) -> int:
-        """Since the start of the run. What has not ended is drawn until the latest step."""
+        """Since the start of the run. Spans that have not ended are drawn until the latest step."""
         return round((min(instant, self._last) - self._zero) * 1e6)
 
 

@@ -27,8 +27,8 @@ class Budget(ConfiguredGate):
     no other call starts.
 
     A call that does not fit is refused with a `BudgetError`, which is never retried. It waits only if it would fit
-    without the reservations of calls that run now, until enough of them have been settled or have ended. So what is
-    left in the end is less than the estimate of any call that was refused.
+    without the reservations of calls that run now, until enough of them have been settled or have ended. So in the end,
+    less is left than the estimate of each refused call.
 
     A call that fails, times out or is cancelled costs what it has settled, or else its whole reservation, because the
     service may have charged it. Each attempt of a retry strategy, and each second call of `hedged`, costs its own

@@ -33,9 +33,9 @@ class CircuitBreaker(ConfiguredGate):
     errors, statuses 5xx. It also opens after `calls` overloads in a row, however long they took. An open circuit holds
     back all calls: records keep their place, and no deadline runs. After `open_for` seconds, +- 20 %, one call probes
     the service. If it is answered, `trickle` calls at once are allowed for `open_for` seconds, and then all. If not, or
-    if at least `share` of that trickle is overload, the circuit is open for twice as long, up to `max_open`. So at full
-    speed the operator is back about 8 s after the service, for one call per 5 s. The pattern is Nygard's
-    ("Release It!", 2007).
+    if at least `share` of that trickle is overload, the circuit is open for twice as long, up to `max_open`. So the
+    operator is back at full speed about 8 s after the service, and during the outage it makes one call per 5 s. The
+    pattern is Nygard's ("Release It!", 2007).
 
     Calls that fail when the circuit opens have used up an attempt, so give the operator a retry strategy.
 

@@ -61,5 +61,5 @@ class LeaderFirst(ConfiguredGate):
             self._leader_started = None
 
     def may_forget(self, now: float) -> bool:
-        """Whether no leader runs and the cache is not filled any more."""
+        """Whether no leader runs and the cache is no longer filled."""
         return self._leader_started is None and now >= self._filled_until

@@ -8,15 +8,15 @@ from math import inf
 from .._core.gate import ConfiguredGate, Outcome
 from .._values.checks import check_number
 
-# Seconds; more than those by which two instants that an operator takes for one may differ. It costs a rate of 1,000
-# per second two millionths
+# Seconds: more than the difference of two instants that an operator treats as one. At 1,000 calls per second, it slows
+# the rate down by two millionths
 ROUNDING = 2e-9
 
 # Seconds that a call takes from the bucket at most, and the largest weight: their sums stay finite
 FOREVER, LARGEST = 1e12, 1e300
 
-CALLS = 50.0  # over which the share of the estimates that calls really weigh is averaged
-FEW = 10  # calls that have ended, before which the estimates stand
+CALLS = 50.0  # the length of the average, in calls, of the share of their estimates that calls really weigh
+FEW = 10  # the estimates count in full until this many calls have ended
 
 
 class RateLimit(ConfiguredGate):
