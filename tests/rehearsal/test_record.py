@@ -273,6 +273,11 @@ def test_a_function_is_opened_and_closed() -> None:
         ({"max_calls": 0}, ValueError, "max_calls must be at least 1, got 0"),
         ({"weight": 3}, TypeError, "weight must be callable, got 3"),
         ({"timeout": -1}, ValueError, "timeout must be seconds, not negative"),
+        (
+            {"source": trio.open_memory_channel[int](0)[1]},
+            TypeError,
+            "source must be an iterable, got .*: if it is",
+        ),
         ({"source": []}, ValueError, "the source is empty, so no call was made: give it elements"),
     ],
 )

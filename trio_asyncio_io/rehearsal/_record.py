@@ -47,7 +47,8 @@ async def record(
     question, and the smallest one so low that no call waits inside the service.
 
     Args:
-        source: An iterable of values. Those of the sample are read before the first call is made, and no others.
+        source: An iterable of values, not an async one. Those of the sample are read before the first call is made, and
+            no others.
         function: An async callable or an `AsyncFunction`, as for `ordered_wait`.
         elements: How many elements to call the function for, at least 1. 200 give the time of ordinary services to a
             few percent; a kind of call with a share of 1 % needs 2,000.
@@ -86,6 +87,8 @@ async def record(
     if weight is not None:
         check_callback("weight", weight)
     gates = () if gate is None else as_gates(gate)
+    if not isinstance(source, Iterable):
+        raise TypeError(f"source must be an iterable, got {describe(source)}: if it is async, collect its values first")
     values = list(islice(source, elements))
     if not values:
         raise ValueError("the source is empty, so no call was made: give it elements")
