@@ -33,7 +33,7 @@ from ._values.describe import describe, duration, printable
 from ._values.notes import leaves_of, text_of
 from ._watch.job import TaskTimes
 from ._watch.page import frame_of, page
-from ._watch.recorder import Recorder, path_of_part, replace
+from ._watch.recorder import Recorder, path_of_part, replace_file
 from ._watch.run import MAX_SLOW, Run, Series
 
 __all__ = ["Report", "report"]
@@ -115,7 +115,7 @@ class Report(Recorder, Meter):
             parts = _take_parts(self._folder)
             run = Run.merged(self._name, parts or [self._whole()])
             run.end = _end_of(error)
-            replace(self._page, page(run, tasks=len(parts)))
+            replace_file(self._page, page(run, tasks=len(parts)))
         except OSError as problem:
             if error is None:
                 raise
@@ -141,7 +141,7 @@ class Report(Recorder, Meter):
         """
         run = self._whole()
         run.times = times
-        replace(self.path, json.dumps(asdict(run)))
+        replace_file(self.path, json.dumps(asdict(run)))
 
     # The run, and its records
 
@@ -274,12 +274,12 @@ def _create_folder(folder: Path, page: Path) -> None:
 
 def _take_parts(folder: Path) -> list[Run]:
     """The parts that tasks have written. Removes the directory."""
-    found = [_read(part) for part in sorted(folder.glob("*.json"))]
+    found = [_read_part(part) for part in sorted(folder.glob("*.json"))]
     shutil.rmtree(folder, ignore_errors=True)
     return [part for part in found if part is not None]
 
 
-def _read(part: Path) -> Run | None:
+def _read_part(part: Path) -> Run | None:
     try:
         return Run.from_json(json.loads(part.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # of another version, for example

@@ -17,7 +17,7 @@ from ._core.gate import Gate
 from ._core.options import Options
 from ._values.checks import check_int, check_name
 from ._watch.events import Recording, Trace, trace_of
-from ._watch.recorder import Recorder, path_of_part, replace
+from ._watch.recorder import Recorder, path_of_part, replace_file
 from ._watch.steps import GroupCall, Kind, RecordSteps, SystematicSample, WatermarkSteps
 
 __all__ = ["TraceRecorder"]
@@ -107,7 +107,7 @@ class TraceRecorder(Recorder):
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, json.dumps(self.trace(), ensure_ascii=False))
+        replace_file(path, json.dumps(self.trace(), ensure_ascii=False))
 
     # The run, and its records
 

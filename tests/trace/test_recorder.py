@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from tests.trace.trace_format import check_format, spans_of
 from trio_asyncio_io import FixedDelay, StreamRecord, Watermark, ordered_wait
-from trio_asyncio_io._watch.recorder import replace
+from trio_asyncio_io._watch.recorder import replace_file
 from trio_asyncio_io.gates import Gate, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 from trio_asyncio_io.trace import TraceRecorder
@@ -410,6 +410,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
     path = tmp_path / "run.json"
     path.write_text("old")
     with pytest.raises(TypeError):
-        replace(path, object())  # type: ignore[arg-type]
+        replace_file(path, object())  # type: ignore[arg-type]
     assert path.read_text() == "old"
     assert files_of(tmp_path) == [path]

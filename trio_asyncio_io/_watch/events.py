@@ -80,8 +80,8 @@ class _Part:
 
 
 @dataclass(slots=True)
-class _Stay:
-    """The time in which a slot is busy with a record, or with those records of a group that are in the trace."""
+class _CallStay:
+    """The time of a call in its slot: of a record, or of those records of a group that are in the trace."""
 
     parts: Sequence[_Part]
     slot: int = 0
@@ -99,7 +99,7 @@ class _Stay:
         return self.parts[0].steps.sequence
 
 
-def _stays_of(run: Recording) -> list[_Stay]:
+def _stays_of(run: Recording) -> list[_CallStay]:
     """All stays in their order, each in the lowest slot that was free.
 
     Computed from the instants, because Trio does not define which of two workers that wake at one instant comes first.
@@ -108,7 +108,7 @@ def _stays_of(run: Recording) -> list[_Stay]:
     for steps in run.records.items():
         for stay in steps.stays:
             calls.setdefault(stay.call or stay, []).append(_Part(steps, stay))
-    stays = sorted(map(_Stay, calls.values()), key=attrgetter("start", "end", "sequence"))
+    stays = sorted(map(_CallStay, calls.values()), key=attrgetter("start", "end", "sequence"))
     busy: list[tuple[float, int]] = []
     free: list[int] = []
     for each in stays:
@@ -137,7 +137,7 @@ class _Events:
         self._zero = run.zero
         self._last = run.last
 
-    def of_stay(self, stay: _Stay) -> Iterator[Event]:
+    def of_stay(self, stay: _CallStay) -> Iterator[Event]:
         call = stay.parts[0].stay.call
         name = _label(stay.parts[0].steps) if call is None else plural(call.records, "record")
         arguments = _together([_about(part) for part in stay.parts])
@@ -145,14 +145,14 @@ class _Events:
         yield from self._attempts(stay)
         yield from self._handlers(stay)
 
-    def _attempts(self, stay: _Stay) -> Iterator[Event]:
+    def _attempts(self, stay: _CallStay) -> Iterator[Event]:
         """The attempt, which the records of a group share."""
         spans = [(part, span) for part in stay.parts for span in part.spans("attempt")]
         if spans:  # otherwise a gate has refused it
             arguments = _together([_arguments(part.steps.sequence, span) for part, span in spans])
             yield self._span(spans[0][1], arguments, stay.slot)
 
-    def _handlers(self, stay: _Stay) -> Iterator[Event]:
+    def _handlers(self, stay: _CallStay) -> Iterator[Event]:
         """The handlers. The handlers of a group run one after another."""
         end = stay.start
         for part in stay.parts:

@@ -66,7 +66,7 @@ def path_of_part(folder: Path, name: str) -> Path:
     return folder / f"{slug[:100]}-{uuid4().hex[:8]}.json"
 
 
-def replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Write a file as a whole, or leave what is there.
 
     Raises:
