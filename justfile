@@ -8,8 +8,7 @@ python := ".venv/bin/python"
 cog := python + " -m cogapp -I .ci -p 'from pages import example'"
 # Tests that share a JVM or a server run in the same process: see tests/scheduling.py
 parallel := "-n 3"
-documents := `grep -rl --include='*.md' '<!-- \[\[\[cog ' README.md docs | sort | tr '
-' ' '`
+documents := `grep -rl --include='*.md' '<!-- \[\[\[cog ' README.md docs | sort | xargs`
 
 # The Python of Spark's workers. Unset, it would be the first `python3` on PATH
 export PYSPARK_PYTHON := justfile_directory() / python
