@@ -31,6 +31,6 @@ def steady_seconds_of(call: int) -> float:
     return _STEADY_SECONDS[call % len(_STEADY_SECONDS)]
 
 
-def mean_latency(calls: int = len(_SECONDS)) -> float:
-    """Mean latency of the first `calls` calls. Little's law: capacity / mean latency is the maximum throughput."""
-    return fmean(seconds_of(call) for call in range(calls))
+def mean_latency() -> float:
+    """The mean of all latencies. Little's law: capacity / mean latency is the maximum throughput."""
+    return fmean(_SECONDS)

@@ -59,10 +59,9 @@ def _rates(
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Results per second, the number of calls, and the peak in flight."""
+    """Results per second, and the peak of calls in flight."""
 
     results: float
-    calls: int
     peak: int
 
 
@@ -71,7 +70,7 @@ def rate(contender: Contender, capacity: int, seconds: float, *, is_virtual: boo
     window = _Window(seconds)
     backend = contender.backend
     backend.run(backend.limited, window.run, contender, capacity, is_virtual=is_virtual)
-    return Rate(window.results / seconds, window.gauge.calls, window.gauge.peak)
+    return Rate(window.results / seconds, window.gauge.peak)
 
 
 @dataclass(slots=True)

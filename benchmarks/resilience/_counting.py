@@ -22,9 +22,6 @@ def most_in_a_second(instants: list[float]) -> int:
     return most
 
 
-def per_second(instants: list[float], end: float, width: float = 1.0) -> Points:
-    """(middle, instants per second) of each interval of this width, until `end`."""
-    return [
-        (round((number + 0.5) * width, 3), round(between(instants, number * width, (number + 1) * width) / width, 3))
-        for number in range(int(end / width))
-    ]
+def per_second(instants: list[float], end: float) -> Points:
+    """(middle, number of instants) of each second, until `end`."""
+    return [(second + 0.5, float(between(instants, second, second + 1))) for second in range(int(end))]
