@@ -182,33 +182,41 @@ def _summed(found: Sequence[tuple[float, float]]) -> Result:
 
 EXPERIMENTS = [
     Experiment(
-        "auto",
-        f"One word for {len(SERVICES)} services",
-        'Jobs of 300 to 2,000 records a task in front of each service, with `capacity="auto"` and with the best of '
-        f"{len(GRID)} capacities from 1 to 800: the fastest with at most 0.05 refusals a record. A refusal takes 20 "
-        "ms, or as stated. Refusals that no pace avoids do not count",
-        "A share is the time with the best capacity, the mean of 2 seeds, divided by the time of the contender; above "
-        "1 is faster. The shares and the most refusals a record are those of 8 seeds.",
-        {
+        name="auto",
+        title=f"One word for {len(SERVICES)} services",
+        setting=(
+            'Jobs of 300 to 2,000 records a task in front of each service, with `capacity="auto"` and with the best of '
+            f"{len(GRID)} capacities from 1 to 800: the fastest with at most 0.05 refusals a record. A refusal takes "
+            "20 ms, or as stated. Refusals that no pace avoids do not count"
+        ),
+        reading=(
+            "A share is the time with the best capacity, the mean of 2 seeds, divided by the time of the contender; "
+            "above 1 is faster. The shares and the most refusals a record are those of 8 seeds."
+        ),
+        formats={
             BEST: "{:.0f}",
             BY_HAND: "{:.1f}",
             WORST: "{:.2f}",
             MEDIAN: "{:.2f}",
             REFUSED: "{:.3f}",
         },
-        [Criterion(REFUSED, maximum=POLITE, of=name) for name in SERVICES],
-        {name: partial(_service, case) for name, case in SERVICES.items()},
+        criteria=[Criterion(REFUSED, maximum=POLITE, of=name) for name in SERVICES],
+        contenders={name: partial(_service, case) for name, case in SERVICES.items()},
     ),
     Experiment(
-        "auto-drawn",
-        "Services that no constant was chosen for",
-        f"{CASES} services, drawn at random after all constants were fixed. Latencies have five shapes, with means of "
-        "20 ms to 3 s. The limits are buckets and windows of 9 to 200 calls a second, numbers of calls at once, "
-        "servers with and without a full line, single failures, outages, or none. Refusals take 5, 20 or 100 ms, and "
-        "1 to 4 tasks have 450 to 2,300 records each. One seed each",
-        f"Shares and refusals are as above, with the best of {len(COARSE)} capacities. The mean counts no share above "
-        "1. A job that lasts a second by hand is mostly a start.",
-        {
+        name="auto-drawn",
+        title="Services that no constant was chosen for",
+        setting=(
+            f"{CASES} services, drawn at random after all constants were fixed. Latencies have five shapes, with means "
+            "of 20 ms to 3 s. The limits are buckets and windows of 9 to 200 calls a second, numbers of calls at once, "
+            "servers with and without a full line, single failures, outages, or none. Refusals take 5, 20 or 100 ms, "
+            "and 1 to 4 tasks have 450 to 2,300 records each. One seed each"
+        ),
+        reading=(
+            f"Shares and refusals are as above, with the best of {len(COARSE)} capacities. The mean counts no share "
+            "above 1. A job that lasts a second by hand is mostly a start."
+        ),
+        formats={
             MEAN: "{:.2f}",
             LEAST: "{:.2f}",
             FAST_ENOUGH: "{:.0f}",
@@ -218,8 +226,8 @@ EXPERIMENTS = [
             REFUSED: "{:.2f}",
         },
         # A draw has its luck: on three draws, the gate of 0.2.0 had 28, 33 and 36 of 40
-        [Criterion(MEAN, minimum=0.75), Criterion(KIND, minimum=27.0), Criterion(ALL_REFUSED, maximum=0.04)],
-        {
+        criteria=[Criterion(MEAN, minimum=0.75), Criterion(KIND, minimum=27.0), Criterion(ALL_REFUSED, maximum=0.04)],
+        contenders={
             OURS: partial(_all_drawn, _auto, MOST),
             "the default of 100": partial(_all_drawn, _no_gate, USUAL),
         },

@@ -48,7 +48,7 @@ class Criterion:
         return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """One experiment.
 

@@ -103,22 +103,26 @@ async def _run_stream(seconds: float, function: Function, gate: Gate | None) -> 
 
 EXPERIMENTS = [
     Experiment(
-        "outage",
-        "The service is down for a minute",
-        "One task with 10 slots, 4 retries with backoff, and calls of 100 ms. From second 20 to 80, each call fails "
-        "with a connection error",
-        "Calls that were started. Both gates hold back the records, and probe the service with few calls. Each probe "
-        'is an attempt of a record: with `capacity="auto"` and only 4 retries, some records fail. Without a gate, '
-        "most records of the outage fail.",
-        {FAILED: "{:,.0f}", CALLS: "{:.2%}", BACK: "{:.1%}"},
-        [
+        name="outage",
+        title="The service is down for a minute",
+        setting=(
+            "One task with 10 slots, 4 retries with backoff, and calls of 100 ms. From second 20 to 80, each call "
+            "fails with a connection error"
+        ),
+        reading=(
+            "Calls that were started. Both gates hold back the records, and probe the service with few calls. Each "
+            'probe is an attempt of a record: with `capacity="auto"` and only 4 retries, some records fail. Without a '
+            "gate, most records of the outage fail."
+        ),
+        formats={FAILED: "{:,.0f}", CALLS: "{:.2%}", BACK: "{:.1%}"},
+        criteria=[
             Criterion(FAILED, maximum=10.0),
             Criterion(CALLS, maximum=0.01),
             Criterion(BACK, minimum=0.90),
             Criterion(FAILED, maximum=0.0, of=PAUSE),
             Criterion(CALLS, maximum=0.01, of=PAUSE),
         ],
-        {
+        contenders={
             AUTO: partial(_outage, partial(Auto, most=CAPACITY)),
             PAUSE: partial(_outage, CircuitBreaker),
             BACKOFF: partial(_outage, lambda: None),
@@ -128,19 +132,23 @@ EXPERIMENTS = [
         log=True,
     ),
     Experiment(
-        "stream",
-        "A stream goes on while the service is down",
-        "50 rows arrive per second, at an operator with 10 slots and 4 retries. Otherwise the setup is the same",
-        "While calls are held back, the rows wait for the service, and for those before them. With "
-        '`mode="fail"`, rows of the outage fail at once, and later rows do not wait.',
-        {FAILED: "{:,.0f}", LONGEST: "{:.1f}", CALLS: "{:.2%}"},
-        [
+        name="stream",
+        title="A stream goes on while the service is down",
+        setting=(
+            "50 rows arrive per second, at an operator with 10 slots and 4 retries. Otherwise the setup is the same"
+        ),
+        reading=(
+            "While calls are held back, the rows wait for the service, and for those before them. With "
+            '`mode="fail"`, rows of the outage fail at once, and later rows do not wait.'
+        ),
+        formats={FAILED: "{:,.0f}", LONGEST: "{:.1f}", CALLS: "{:.2%}"},
+        criteria=[
             Criterion(CALLS, maximum=0.02),
             Criterion(FAILED, maximum=0.0, of=PAUSE),
             Criterion(CALLS, maximum=0.01, of=FAIL),
             Criterion(LONGEST, maximum=10.0, of=FAIL),
         ],
-        {
+        contenders={
             AUTO: partial(_stream, partial(Auto, most=CAPACITY)),
             PAUSE: partial(_stream, CircuitBreaker),
             BACKOFF: partial(_stream, lambda: None),

@@ -60,20 +60,24 @@ def _skew(gates: Gates, quick: bool) -> Result:
 
 EXPERIMENTS = [
     Experiment(
-        "many",
-        "Many tasks at one rate",
-        "16 or 64 tasks with 100 slots each, for 180 s; a backoff or a fixed share for 60 s. The service admits 500 "
-        "calls a second of all tasks, with a burst of 50, and answers the others with 429",
-        'A backoff alone sends each refused call again and again. With `capacity="auto"`, each task finds its part of '
-        "the rate by its refusals alone. A share and a lease need none. Goodput is relative to the rate; with the "
-        "burst, it may exceed 100 %.",
-        {"goodput": PERCENT, REFUSED: RATIO, LATE: RATIO},
-        [
+        name="many",
+        title="Many tasks at one rate",
+        setting=(
+            "16 or 64 tasks with 100 slots each, for 180 s; a backoff or a fixed share for 60 s. The service admits "
+            "500 calls a second of all tasks, with a burst of 50, and answers the others with 429"
+        ),
+        reading=(
+            'A backoff alone sends each refused call again and again. With `capacity="auto"`, each task finds its part '
+            "of the rate by its refusals alone. A share and a lease need none. Goodput is relative to the rate; with "
+            "the burst, it may exceed 100 %."
+        ),
+        formats={"goodput": PERCENT, REFUSED: RATIO, LATE: RATIO},
+        criteria=[
             *(Criterion("goodput", minimum=0.96, of=_of(tasks, OURS)) for tasks in (16, 64)),
             *(Criterion(REFUSED, maximum=0.05, of=_of(tasks, OURS)) for tasks in (16, 64)),
             Criterion(REFUSED, maximum=0.01, of=_of(64, LEASE)),
         ],
-        {
+        contenders={
             _of(16, OURS): partial(_many, AUTO, LONG, 16),
             _of(16, BACKOFF): partial(_many, none, SHORT, 16),
             _of(16, SHARE): partial(_many, EACH_A_SHARE, SHORT, 16),
@@ -83,14 +87,16 @@ EXPERIMENTS = [
         },
     ),
     Experiment(
-        "skew",
-        "A few tasks have most of the rows",
-        "16 tasks have 30,000 records, 4 of them three quarters of these. The service is the same",
-        'A fixed share is wasted as soon as the small tasks have ended. With `capacity="auto"` or a lease, the others '
-        "take it over.",
-        {PERFECT: PERCENT, REFUSED: RATIO},
-        [Criterion(PERFECT, minimum=0.85), Criterion(PERFECT, minimum=0.95, of=LEASE)],
-        {
+        name="skew",
+        title="A few tasks have most of the rows",
+        setting="16 tasks have 30,000 records, 4 of them three quarters of these. The service is the same",
+        reading=(
+            'A fixed share is wasted as soon as the small tasks have ended. With `capacity="auto"` or a lease, the '
+            "others take it over."
+        ),
+        formats={PERFECT: PERCENT, REFUSED: RATIO},
+        criteria=[Criterion(PERFECT, minimum=0.85), Criterion(PERFECT, minimum=0.95, of=LEASE)],
+        contenders={
             OURS: partial(_skew, AUTO),
             BACKOFF: partial(_skew, none),
             SHARE: partial(_skew, EACH_A_SHARE),
