@@ -22,6 +22,12 @@ def test_each_public_name_is_in_one_page() -> None:
     assert {name for name in PUBLIC if counts[name] != 1} == set()
 
 
+def test_each_member_that_is_left_out_exists() -> None:
+    classes = {public.__name__: public for public in PUBLIC.values() if inspect.isclass(public)}
+    left_out = [each.partition(".") for each in sorted(docstrings.HIDDEN)]
+    assert [(owner, name) for owner, _, name in left_out if name not in dir(classes[owner])] == []
+
+
 def test_no_docstring_describes_a_parameter_that_does_not_exist() -> None:
     wrong = {}
     for name, public in PUBLIC.items():
