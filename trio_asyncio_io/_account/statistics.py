@@ -215,6 +215,11 @@ def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
+def by_wait(statistics: Counts) -> list[tuple[str, float]]:
+    """The sum of the waits for each gate, the longest one first."""
+    return sorted(statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
+
+
 def gates_and_hedges(statistics: Counts) -> list[str]:
     """What gates and hedges did with an operator's calls, in words for a line such as `summary`. Does not need rich.
 
@@ -237,9 +242,8 @@ def gates_and_hedges(statistics: Counts) -> list[str]:
         ['hedged 5.1% (won 71%)']
     """
     parts = []
-    if statistics.seconds_by_gate:
-        by_wait = sorted(statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
-        parts.append(f"gated by {' and '.join(f'{gate} {duration(seconds)}' for gate, seconds in by_wait)}")
+    if waits := by_wait(statistics):
+        parts.append(f"gated by {' and '.join(f'{gate} {duration(seconds)}' for gate, seconds in waits)}")
     if statistics.refused or statistics.refusal:
         parts.append(f"{statistics.refused:,} refused" + (f" ({statistics.refusal})" if statistics.refusal else ""))
     if throttled := statistics.throttled:

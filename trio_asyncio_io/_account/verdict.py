@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from .._values.describe import amount, duration, plural
 from .._values.public import share_descriptions
 from .samples import LoadClass
-from .statistics import Counts
+from .statistics import Counts, by_wait
 
 # Enough to judge a run: this many calls, or this many in each slot
 ENOUGH_CALLS, ROUNDS = 10, 2
@@ -378,8 +378,7 @@ def _of_gate(totals: Totals) -> tuple[str, str]:
     if totals.refused > totals.records:
         reason = f"Gates refused {totals.refused:,} of {plural(totals.refused + totals.records, 'record')}."
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
-    by_wait = sorted(totals.seconds_by_gate.items(), key=lambda gate: -gate[1])
-    waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait)
+    waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait(totals))
     of_all = f"Summed over all {'records' if totals.groups else 'calls'}: {waits}."
     reason = f"A gate held calls back {totals.share_of_supply(totals.gated):.0%} of the time. {of_all}"
     if totals.group:

@@ -11,13 +11,12 @@ from html import escape
 from importlib import metadata
 from importlib.resources import files
 from math import inf
-from operator import itemgetter
 from pathlib import Path
 
 import trio
 
 from .._account.histogram import Histogram
-from .._account.statistics import Statistics
+from .._account.statistics import Statistics, by_wait
 from .._account.verdict import Verdict
 from .._values.describe import amount, duration, plural, printable
 from .charts import QUANTILES, latency_chart, over_time, style_sheet
@@ -135,8 +134,7 @@ def _latency(run: Run) -> str:
 
 
 def _gates(run: Run) -> str:
-    by_wait = sorted(run.statistics.seconds_by_gate.items(), key=itemgetter(1), reverse=True)
-    rows = [(gate, duration(seconds)) for gate, seconds in by_wait]
+    rows = [(gate, duration(seconds)) for gate, seconds in by_wait(run.statistics)]
     return table(("Gate", "Waits of all calls"), rows, numbers=(1,))
 
 
@@ -220,7 +218,7 @@ def html_of(value: Statistics | Verdict) -> str:
 def _of_statistics(statistics: Statistics) -> str:
     counts = {name.replace("_", " "): getattr(statistics, name) for name in COUNTS}
     rows = [(name, amount(count)) for name, count in counts.items() if count]
-    rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in statistics.seconds_by_gate.items()]
+    rows += [(f"gated by {gate}", duration(seconds)) for gate, seconds in by_wait(statistics)]
     texts = {"refusal": statistics.refusal, "finding": statistics.finding}
     rows += [(name, text) for name, text in texts.items() if text]
     return table(("", "count"), rows or [("emitted", "0")]) + times(statistics)
