@@ -27,7 +27,7 @@ STAIRS = {
     "_values/checks _values/public": (
         "**Arguments that are checked**: an error names the parameter, its value and what to do."
     ),
-    "_operator/errors _values/describe _values/notes": (
+    "_operator/errors _values/describe _values/exceptions": (
         "**Errors that explain themselves**: a note names the element and the attempt, and errors that are raised "
         "while calls unwind are kept."
     ),

@@ -12,7 +12,7 @@
 #     _files               SQLite files of ours, and the values in them: persistent cache, durable checkpoints
 #     _core                plain data without await: queues, ledger, scheduler, retries, options, snapshot
 #     _account             the counts and durations of an operator, where its time went, and the verdict
-#     _values              checks and texts of values, notes of exceptions, and how public names appear
+#     _values              checks and texts of values, exceptions, and how public names appear
 
 from ._account.histogram import Histogram
 from ._account.statistics import Statistics

@@ -24,7 +24,7 @@ from typing import Any
 
 from ._core.observer import Observer
 from ._operator.errors import AttemptTimeoutError
-from ._values.notes import text_of
+from ._values.exceptions import text_of
 
 try:
     from opentelemetry import context, metrics, trace

@@ -30,7 +30,7 @@ from ._core.options import Options
 from ._core.snapshot import Snapshot
 from ._operator.errors import AttemptTimeoutError
 from ._values.describe import describe, duration, printable
-from ._values.notes import leaves_of, text_of
+from ._values.exceptions import leaves_of, text_of
 from ._watch.job import TaskTimes
 from ._watch.page import frame_of, page
 from ._watch.recorder import Recorder, path_of_part, replace_file

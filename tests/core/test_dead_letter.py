@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import AttemptTimeoutError, DeadLetter, ElementTimeoutError, LostError, StreamRecord
-from trio_asyncio_io._values.notes import add_note
+from trio_asyncio_io._values.exceptions import add_note
 
 
 class KeywordOnlyError(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import ElementTimeoutError
-from trio_asyncio_io._values.notes import copied, without_frames
+from trio_asyncio_io._values.exceptions import copied, without_frames
 
 
 class Keyword(Exception):  # noqa: N818 - a short name

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from .._values.checks import check_number, check_weight
 from .._values.describe import describe
-from .._values.notes import add_note
+from .._values.exceptions import add_note
 from .gate import CANCELLED, Gate, Outcome, sum_as_written
 from .queue import Entry
 

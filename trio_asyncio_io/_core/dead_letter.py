@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from .._values.notes import attribute_of, chain_of, set_on, text_of
+from .._values.exceptions import attribute_of, chain_of, set_on, text_of
 from .parameters import AnyByDefault, E_co
 
 B = TypeVar("B", bound=BaseException)

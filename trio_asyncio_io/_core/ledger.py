@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 from .._account.flow import Flow
 from .._account.statistics import Counters, Statistics
 from .._account.verdict import Totals, Verdict
-from .._values.notes import text_of
+from .._values.exceptions import text_of
 from .dead_letter import DeadLetter
 from .elements import Element, Watermark, is_inserted, value_of, with_value
 from .queue import Entry, Order

@@ -23,7 +23,7 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, TypeVar
 
-from .._values.notes import attribute_of, chain_of, leaves_of
+from .._values.exceptions import attribute_of, chain_of, leaves_of
 from .gate import Gate, Outcome, as_outcome
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from .._values.describe import in_words
-from .._values.notes import add_note, without_frames
+from .._values.exceptions import add_note, without_frames
 from .gate import Outcome
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from .._values.checks import check_callback, check_exception_types, check_int, check_number, check_seconds
 from .._values.describe import describe
-from .._values.notes import attribute_of, leaves_of, set_on
+from .._values.exceptions import attribute_of, leaves_of, set_on
 from .._values.public import share_descriptions
 from .queue import Entry
 from .reading import Reading, retry_after, transient

@@ -22,7 +22,7 @@ from .._core.options import OnTimeout, Options
 from .._core.queue import Entry
 from .._core.retry import Retries
 from .._values.describe import describe, plural
-from .._values.notes import add_note
+from .._values.exceptions import add_note
 from .errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
 from .function import awaitable_from, checked_awaitable, innermost, name_of
 from .gates import Gates

@@ -29,7 +29,7 @@ from .._core.queue import Entry
 from .._core.reading import Reading
 from .._core.scheduler import Scheduler
 from .._values.describe import describe
-from .._values.notes import copied
+from .._values.exceptions import copied
 from .attempts import Invoker
 from .errors import AttemptTimeoutError, may_help_to_split
 from .gates import Gates

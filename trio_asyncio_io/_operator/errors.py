@@ -20,7 +20,7 @@ import trio
 from .._core.gate import RefusedError
 from .._core.reading import Reading
 from .._values.describe import describe
-from .._values.notes import leaves_of, set_on, text_of
+from .._values.exceptions import leaves_of, set_on, text_of
 
 # What asyncio, and Trio, say if an asyncio function runs on Trio
 ON_TRIO = (

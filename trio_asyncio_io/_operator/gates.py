@@ -23,7 +23,7 @@ from .._core.admission import Admission, GateLine, SharedGate
 from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, PerKey, RefusedError
 from .._core.queue import Entry
 from .._core.reading import Reading
-from .._values.notes import set_on
+from .._values.exceptions import set_on
 from .calls import WeighedCall, present_call
 from .tasks import dict_of_run
 

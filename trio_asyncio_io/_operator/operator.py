@@ -65,7 +65,7 @@ from .._core.queue import Entry
 from .._core.scheduler import Scheduler
 from .._core.snapshot import Snapshot
 from .._values.describe import describe
-from .._values.notes import add_note
+from .._values.exceptions import add_note
 from .._values.public import check_keywords, list_keywords
 from .attempts import Invoker
 from .calls import register_operator, remove_operator

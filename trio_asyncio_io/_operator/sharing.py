@@ -28,7 +28,7 @@ from trio.lowlevel import RunVar
 
 from .._values.checks import check_callable, check_name, check_seconds
 from .._values.describe import describe
-from .._values.notes import copied
+from .._values.exceptions import copied
 from .calls import nurseries_of_call
 from .errors import combine, reraise
 from .tasks import dict_of_run, uninterruptible

@@ -31,7 +31,7 @@ from .._core.ledger import Ledger
 from .._core.queue import Entry
 from .._core.reading import Reading
 from .._core.scheduler import Scheduler
-from .._values.notes import set_on
+from .._values.exceptions import set_on
 from .attempts import Invoker
 from .calls import register_worker, remove_worker
 from .ends import End, Ends, Failure

@@ -17,7 +17,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._operator.calls import register_shared_call, remove_shared_call
-from .._values.notes import copied, set_on
+from .._values.exceptions import copied, set_on
 from ._policy import Policy, Wrapped, by_position
 
 P = ParamSpec("P")

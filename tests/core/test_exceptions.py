@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_asyncio_io import FixedDelay, RetryBudget, ordered_wait
-from trio_asyncio_io._values.notes import MAX_NOTES, add_note
+from trio_asyncio_io._values.exceptions import MAX_NOTES, add_note
 from trio_asyncio_io.testing import Scripted, Step
 
 BUDGET_NOTE = "it was not retried: the operator's retry budget is used up"
