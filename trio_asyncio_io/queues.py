@@ -27,12 +27,12 @@ class StreamElementQueue:
     def __init__(self, bound: int, order: Order) -> None:
         self.bound = check_int("bound", bound, at_least=1)
         self._order = order
-        self._held = {False: 0, True: 0}  # is it a watermark? -> the number held
+        self._records = self._watermarks = 0  # the numbers held
         self._arrived = 0
 
     def __len__(self) -> int:
         """The number of records held. Watermarks do not count."""
-        return self._held[False]
+        return self._records
 
     def is_empty(self) -> bool:
         """Whether the queue holds neither a record nor a watermark."""
@@ -40,15 +40,17 @@ class StreamElementQueue:
 
     def try_put(self, element: Any) -> Entry | None:
         """Put an element and return its entry. None if the queue is full; nothing was put then."""
-        is_watermark = isinstance(element, Watermark)
-        if self._held[is_watermark] >= self.bound:
-            return None
-        if is_watermark:
+        if isinstance(element, Watermark):
+            if self._watermarks == self.bound:
+                return None
             entry = self._order.append_watermark(element, self._arrived, 0.0)
+            self._watermarks += 1
         else:
+            if self._records == self.bound:
+                return None
             entry = self._order.entry_type(element, value_of(element), self._arrived, 0.0)
             self._order.append(entry)
-        self._held[is_watermark] += 1
+            self._records += 1
         self._arrived += 1
         return entry
 
@@ -65,7 +67,10 @@ class StreamElementQueue:
         if not self._order.has_completed():
             raise IndexError("no entry may be emitted yet")
         (entry,) = self._order.take(1)
-        self._held[entry.is_watermark] -= 1
+        if entry.is_watermark:
+            self._watermarks -= 1
+        else:
+            self._records -= 1
         return entry
 
     def entries(self) -> list[Entry]:
