@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, inf
 from textwrap import wrap
@@ -12,6 +12,7 @@ from .._core.options import Options
 from .._values.describe import amount, duration, plural
 from .._watch.charts import Plot, document, style_sheet
 from ..gates import Budget, RateLimit
+from ._cap import Cap
 from ._sample import Sample
 from ._service import Service
 
@@ -219,71 +220,79 @@ def assumptions(
     return tuple(said)
 
 
-def _on_limits(sample: Sample, service: Service, rows: Sequence[ForecastRow], options: Options) -> list[str]:
+def _on_limits(sample: Sample, service: Service, rows: Sequence[ForecastRow], options: Options) -> Iterator[str]:
     if service.cap is None and service.refused:
-        sentence = f"The service refused {plural(len(service.refused), 'call')}, and the sample cannot tell why: "
-        sentence += "too few are refused, or no limit on the rate explains which. "
-        return [f"{sentence}The run is assumed to have the same share of them. Record more elements for advice."]
-    if service.cap is not None and not service.is_known:
-        slowest, fastest = (amount(float(f"{service.caps[end].rate:.3g}")) for end in (0, -1))
+        yield (
+            f"The service refused {plural(len(service.refused), 'call')}, and the sample cannot tell why: too few are "
+            "refused, or no limit on the rate explains which. The run is assumed to have the same share of them. "
+            "Record more elements for advice."
+        )
+    elif service.cap is not None and not service.is_known:
+        slowest, fastest = (_rounded(service.caps[end].rate) for end in (0, -1))
         rates = f"between {slowest} and {fastest}" if service.is_bounded else f"at least {slowest}"
-        sentence = (
-            f"The service refuses calls, and the sample cannot tell from which rate on: {rates} calls per second."
+        yield (
+            f"The service refuses calls, and the sample cannot tell from which rate on: {rates} calls per second. The "
+            "intervals cover all of these rates. Record more elements for advice."
         )
-        return [f"{sentence} The intervals cover all of these rates. Record more elements for advice."]
-    if service.cap is not None:
-        rate, burst = (float(f"{each:.3g}") for each in (service.cap.rate, service.cap.burst))
-        sentence = f"The service admits {amount(rate)} calls per second, and {amount(burst)} at once. "
-        sentence += "It refuses the others."
-        if not any(isinstance(gate, RateLimit) for gate in options.gates):
-            sentence += (
-                " In a longer run, more refused records wait in the buffer, and more calls are refused than shown: "
-                f"compare gate=RateLimit({SAFE * rate:.3g})."
-            )
-        return [sentence]
-    if service.servers < inf:
+    elif service.cap is not None:
+        yield _on_cap(service.cap, has_rate=any(isinstance(gate, RateLimit) for gate in options.gates))
+    elif service.servers < inf:
         low, high = (service.servers * exp(sign * Z90 * service.servers_error) for sign in (-1, 1))
-        return [f"More than {service.servers} calls at once ({low:.0f} to {high:.0f}) wait inside the service."]
-    said = ["No limit of the service was seen up to this load."]
-    starts = [call.start for call in sample.calls]
-    most = max(bisect_left(starts, now + 1) - position for position, now in enumerate(starts))
-    quickest = max((row.calls / row.seconds for row in rows if row.seconds and row.is_tested), default=0.0)
-    if quickest > FASTER * most:
-        said.append(
-            f"The run makes up to {amount(float(f'{quickest:.3g}'))} calls per second, and the sample made at most "
-            f"{most:,} in one second: it cannot show a limit between them."
-        )
-    return said
+        yield f"More than {service.servers} calls at once ({low:.0f} to {high:.0f}) wait inside the service."
+    else:
+        yield "No limit of the service was seen up to this load."
+        starts = [call.start for call in sample.calls]
+        most = max(bisect_left(starts, now + 1) - position for position, now in enumerate(starts))
+        quickest = max((row.calls / row.seconds for row in rows if row.seconds and row.is_tested), default=0.0)
+        if quickest > FASTER * most:
+            yield (
+                f"The run makes up to {_rounded(quickest)} calls per second, and the sample made at most {most:,} in "
+                "one second: it cannot show a limit between them."
+            )
 
 
-def _on_latency(sample: Sample, service: Service) -> list[str]:
-    said = []
+def _on_cap(cap: Cap, *, has_rate: bool) -> str:
+    said = (
+        f"The service admits {_rounded(cap.rate)} calls per second, and {_rounded(cap.burst)} at once. It refuses the "
+        "others."
+    )
+    if has_rate:
+        return said
+    return (
+        f"{said} In a longer run, more refused records wait in the buffer, and more calls are refused than shown: "
+        f"compare gate=RateLimit({SAFE * float(f'{cap.rate:.3g}'):.3g})."
+    )
+
+
+def _rounded(number: float) -> str:
+    """A number with three digits."""
+    return amount(float(f"{number:.3g}"))
+
+
+def _on_latency(sample: Sample, service: Service) -> Iterator[str]:
     if service.tail is not None and service.tail.shape > HEAVY_SHAPE:
-        said.append(
+        yield (
             "The longest calls decide, and may take far longer than any in the sample: use a lower timeout, or a "
             "retry strategy with attempt_timeout."
         )
     if 0 < service.apart < FEW_SLOW:
-        said.append(
+        yield (
             f"{plural(service.apart, 'call')} of a slow kind {'was' if service.apart == 1 else 'were'} seen: the time "
             "is as uncertain as this number."
         )
     cut = sum(call.outcome == "cut" for call in sample.calls)
     if cut:
-        said.append(f"{plural(cut, 'call')} exceeded a timeout, and so do as many in the run.")
-    return said
+        yield f"{plural(cut, 'call')} exceeded a timeout, and so do as many in the run."
 
 
-def _on_budgets(options: Options, row: ForecastRow, elements: int) -> list[str]:
-    said = []
+def _on_budgets(options: Options, row: ForecastRow, elements: int) -> Iterator[str]:
     for budget in (gate for gate in options.gates if isinstance(gate, Budget)):
         needed = row.calls if budget.weight is None else row.weight
         if needed > budget.left:
             share = budget.left / needed
-            said.append(
+            yield (
                 f"The budget has {amount(budget.left)} left, and the run needs {amount(needed)}: about "
                 f"{elements * share:,.0f} of the elements ({share:.0%}). The others fail without a call."
             )
         else:
-            said.append(f"The run needs {amount(needed)} of the {amount(budget.left)} left in the budget.")
-    return said
+            yield f"The run needs {amount(needed)} of the {amount(budget.left)} left in the budget."
