@@ -72,7 +72,7 @@ def list_keywords(arguments: type, *sources: Any) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        called: Any = function.__init__ if inspect.isclass(function) else function
+        called = _called(function)
         called.__signature__ = _signature(called, arguments, sources)
         return share_descriptions(*sources)(function)
 
@@ -104,6 +104,11 @@ def share_descriptions(*sources: Any) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+def _called(function: Any) -> Any:
+    """The function that takes the arguments."""
+    return function.__init__ if inspect.isclass(function) else function
 
 
 def _signature(function: Any, arguments: type, sources: tuple[Any, ...]) -> inspect.Signature:
