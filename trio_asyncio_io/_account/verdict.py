@@ -378,13 +378,14 @@ def _of_gate(totals: Totals) -> tuple[str, str]:
     if totals.refused > totals.records:
         reason = f"Gates refused {totals.refused:,} of {plural(totals.refused + totals.records, 'record')}."
         return reason, "Remove the cause, such as an outage or a budget that is used up. More capacity changes nothing."
-    waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in by_wait(totals))
+    gates = by_wait(totals)
+    waits = ", ".join(f"{name} {duration(seconds)}" for name, seconds in gates)
     of_all = f"Summed over all {'records' if totals.groups else 'calls'}: {waits}."
     reason = f"A gate held calls back {totals.share_of_supply(totals.gated):.0%} of the time. {of_all}"
     if totals.group:
         fewer = "make fewer: use a larger group, or a longer group_wait if groups are not full."
         return reason, f"More capacity changes nothing. If the gate counts calls, {fewer}"
-    is_found = totals.finding and by_wait and by_wait[0][0].startswith(FINDS_ITS_LIMIT)
+    is_found = totals.finding and gates and gates[0][0].startswith(FINDS_ITS_LIMIT)
     remedy = "the gate finds it" if is_found else "change the gate"
     return reason, f"More capacity changes nothing. If the service allows more, {remedy}; else accept the time."
 
