@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.udfs.http.serving import ok, refusing, serving
 from udfs.http import StackTransport, client
 
 
@@ -42,19 +41,3 @@ def test_an_option_for_connections_is_refused_with_advice(option: dict[str, Any]
 def test_an_unknown_option_is_refused_by_httpx() -> None:
     with pytest.raises(TypeError, match="proxyy"):
         client(proxyy="http://proxy")
-
-
-async def test_a_refused_connection_is_a_connect_error() -> None:
-    with refusing() as port:
-        async with client() as http:
-            with pytest.raises(httpx.ConnectError, match=r"127\.0\.0\.1") as caught:
-                await http.get(f"http://127.0.0.1:{port}/path")
-        assert caught.value.request.url.path == "/path"
-
-
-@pytest.mark.parametrize("seconds", [0, -1])
-async def test_a_read_timeout_that_is_not_positive_expires_immediately(seconds: float) -> None:
-    async with serving(ok) as server, client(base_url=server.url) as http:
-        with pytest.raises(httpx.ReadTimeout):
-            await http.get("/", timeout=httpx.Timeout(None, read=seconds))
-        assert (await http.get("/ok")).text == "/ok"

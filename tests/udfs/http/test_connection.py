@@ -122,32 +122,6 @@ async def test_a_broken_connection_names_the_host_and_the_phase(start: bytes) ->
     assert str(caught.value) == f"Connection reset by peer (here:80, {PHASES[start]})"
 
 
-async def test_a_timeout_of_one_connection_does_not_affect_another(autojump_clock: MockClock) -> None:
-    start = trio.current_time()
-    slow, quick = connection(Pipe()), connection(Pipe())
-    ended: dict[str, float] = {}
-
-    async def wait(name: str, waiting: Connection, seconds: float) -> None:
-        with pytest.raises(httpx.ReadTimeout):
-            await waiting.send(request(seconds))
-        ended[name] = trio.current_time() - start
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(wait, "slow", slow, 5.0)
-        await trio.sleep(1)
-        nursery.start_soon(wait, "quick", quick, 2.0)
-    assert ended == {"slow": 5, "quick": 3}
-
-
-async def test_without_a_read_timeout_a_request_waits(autojump_clock: MockClock) -> None:
-    pipe, start = Pipe(), trio.current_time()
-    used = connection(pipe)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: pipe.drip(HEAD, pause=10_000.0))
-        await used.send(request(None))
-    assert trio.current_time() == start + 10_000
-
-
 @pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan])
 async def test_a_read_timeout_that_is_not_positive_expires_immediately(
     seconds: float, autojump_clock: MockClock

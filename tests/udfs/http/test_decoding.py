@@ -44,7 +44,7 @@ def bytes_of(data: bytes) -> list[bytes]:
 
 @every_coding
 def test_a_body_is_decoded_at_once_or_byte_by_byte(coding: str, encode: Callable[[bytes], bytes]) -> None:
-    for data in (b"weather, " * 40_000, os.urandom(100_000), b"x", b""):
+    for data in (b"weather, " * 40_000, os.urandom(20_000), b"x", b""):
         encoded = encode(data)
         assert decoded(coding, encoded) == data
         assert decoded(coding, *bytes_of(encoded)) == data

@@ -99,13 +99,6 @@ async def test_sni_hostname_replaces_the_name_in_tls(resolver: Loopback) -> None
         assert (await http.get(url, extensions={"sni_hostname": "inner.example"})).text == "/a"
 
 
-async def test_a_refused_connection_is_an_error() -> None:
-    with refusing() as port:
-        async with client() as http:
-            with pytest.raises(httpx.ConnectError, match=str(port)):
-                await http.get(f"http://127.0.0.1:{port}/")
-
-
 REFUSED = "Connection refused: start the service, or correct the host and the port in the URL"
 
 

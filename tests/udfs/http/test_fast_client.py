@@ -89,15 +89,3 @@ async def test_a_redirect_is_handed_to_httpx_and_not_requested_again() -> None:
         assert server.paths == ["/first", "/a", "/a", "/b"]
         assert transport.through_httpx == 3
         assert response.elapsed.total_seconds() > 0
-
-
-async def test_a_mount_takes_its_requests_and_leaves_the_rest() -> None:
-    mock = BoundedTransport(httpx.MockTransport(lambda request: httpx.Response(200, text="mock")), math.inf)
-    transport = BoundedTransport(StackTransport(), math.inf)
-    async with (
-        serving(ok) as server,
-        FastClient(transport=transport, mounts={"http://mock": mock}, trust_env=False) as http,
-    ):
-        for _ in range(2):
-            assert (await http.get("http://mock/")).text == "mock"
-            assert (await http.get(f"{server.url}/a")).text == "/a"

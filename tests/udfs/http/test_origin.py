@@ -6,20 +6,7 @@ import httpx
 import pytest
 
 from udfs.http import client
-from udfs.http._origin import Origin, origin_of_url
-
-
-@pytest.mark.parametrize(
-    ("url", "name", "origin"),
-    [
-        ("http://h/a", None, Origin(b"http", b"h", 80)),
-        ("https://h/a", None, Origin(b"https", b"h", 443)),
-        ("https://h:80/a", "n", Origin(b"https", b"h", 80, "n")),
-        ("http://h:443/a", "n", Origin(b"http", b"h", 443)),
-    ],
-)
-def test_the_origin_has_the_schemes_port_and_a_name_only_in_tls(url: str, name: str | None, origin: Origin) -> None:
-    assert origin_of_url(httpx.URL(url), name) == origin
+from udfs.http._origin import origin_of_url
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "/no/host", "http:///path"])

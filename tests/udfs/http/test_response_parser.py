@@ -184,14 +184,6 @@ def test_any_body_in_any_chunks_is_complete(chunks: list[bytes]) -> None:
     assert found(fed(CHUNKED + sent + b"0\r\n\r\n")).body == b"".join(chunks)
 
 
-def test_one_parser_parses_several_responses() -> None:
-    parser = fed(RESPONSES["chunks"])
-    for name in ("a length", "204", "interim responses", "chunks"):
-        parser.start("GET")
-        parser.feed(RESPONSES[name])
-        assert found(parser) == found(fed(RESPONSES[name]))
-
-
 def test_a_body_without_a_length_ends_with_the_connection() -> None:
     parser = fed(OK + b"\r\nwea", b"ther")
     assert not parser.is_complete

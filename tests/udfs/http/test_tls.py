@@ -166,16 +166,6 @@ async def test_the_start_of_a_record_after_a_response_prevents_reuse(context: ss
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b", b"/c"]]
 
 
-@pytest.mark.parametrize("surplus", [b"x", FORGED])
-async def test_data_that_arrives_on_an_idle_connection_prevents_reuse(context: ssl.SSLContext, surplus: bytes) -> None:
-    async with peers(responding(lambda records, target: records.records(whole(target))), context) as (http, accepted):
-        assert (await http.get("/a")).text == "/a"
-        await trio.testing.wait_all_tasks_blocked()
-        await accepted[0].send(accepted[0].records(surplus))
-        assert (await http.get("/b")).text == "/b"
-        assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
-
-
 @pytest.mark.parametrize("is_idle", [False, True])
 async def test_a_close_notify_prevents_reuse(context: ssl.SSLContext, is_idle: bool) -> None:
     def respond(records: Records, target: bytes) -> bytes:

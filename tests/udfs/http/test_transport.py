@@ -230,14 +230,3 @@ async def test_the_error_of_a_redirect_does_not_show_the_url() -> None:
         with pytest.raises(httpx.UnsupportedProtocol, match="'ftp'") as caught:
             await http.get("/a")
         assert "secret" not in str(caught.value)
-
-
-# Idle connections
-
-
-async def test_idle_connections_are_closed_when_they_expire_without_a_further_request() -> None:
-    async with serving(ok) as server, client(base_url=server.url, keepalive_expiry=0.01) as http:
-        await http.get("/a")
-        await server.peers[0].ended.wait()
-        await http.get("/b")
-        assert [peer.paths for peer in server.peers] == [["/a"], ["/b"]]

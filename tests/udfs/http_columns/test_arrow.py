@@ -51,8 +51,6 @@ async def test_results_are_in_the_order_of_the_rows_and_a_null_sends_no_request(
     [
         ("text/plain", "Zürich".encode(), "Zürich"),
         ("text/plain; charset=latin-1", "Zürich".encode("latin-1"), "Zürich"),
-        ("text/plain; charset=klingon", b"Qapla'", "Qapla'"),
-        ("text/plain; charset=punycode", b"a" * 100_000 + b"-" + b"a" * 100_000, "a" * 100_000 + "-" + "a" * 100_000),
         ("image/png", b"\x89PNG", "\ufffdPNG"),
     ],
     ids=lambda value: str(value[:40]),

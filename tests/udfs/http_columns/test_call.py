@@ -31,14 +31,6 @@ async def test_a_transient_status_is_retried(status: int) -> None:
     assert (result["status"], result["body"], len(server.requests)) == (200, "at last", 3)
 
 
-async def test_retry_statuses_replace_the_default() -> None:
-    async with responding(404, 200) as server:
-        assert (await get(server.url, retry_statuses=(404,)))[0]["status"] == 200
-    async with responding(503) as server:
-        assert (await get(server.url, retry_statuses=()))[0]["status"] == 503
-        assert len(server.requests) == 1
-
-
 async def test_a_broken_or_refused_connection_is_retried() -> None:
     async with responding(None, (200, {}, b"again")) as server:
         assert (await get(server.url))[0]["body"] == "again"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -34,11 +32,6 @@ def test_public_names_have_the_address_of_the_public_module() -> None:
 def test_a_likely_mistake_is_refused_with_advice(use: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         use()
-
-
-def test_importing_udfs_does_not_import_httpx() -> None:
-    code = "import sys, udfs; sys.exit('httpx' in sys.modules)"
-    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
 
 
 def test_an_error_has_its_traceback_as_a_note(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from tests.udfs.http.proxying import proxying
-from tests.udfs.http.serving import AUTHORITY, listening, ok, refusing, server_context, serving
+from tests.udfs.http.serving import AUTHORITY, ok, server_context, serving
 from tests.udfs.http_columns.working import get, request, responding
 from udfs.http_columns._options import HttpOptions
 
@@ -48,24 +47,6 @@ async def test_an_unknown_host_is_not_retried_and_the_error_names_it(method: str
     assert row["error"]["message"].startswith("the host servcie.invalid cannot be resolved")
 
 
-async def test_https_on_a_port_for_http_is_not_retried() -> None:
-    async def plain(stream: trio.SocketStream) -> None:
-        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        await stream.receive_some()
-
-    async with listening(plain) as port:
-        [row] = await get(f"https://127.0.0.1:{port}/")
-    assert row["error"]["attempts"] == 1
-    assert "write http://" in row["error"]["message"]
-
-
-async def test_certificates_that_are_missing_are_not_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    [row] = await get("https://127.0.0.1:1/", trust_env=True, max_body_bytes=999)  # equal columns share a client
-    assert (row["error"]["type"], row["error"]["attempts"]) == ("LocalProtocolError", 1)
-    assert row["error"]["message"].startswith("cannot load the certificates for TLS")
-
-
 # Proxies
 
 
@@ -81,14 +62,6 @@ async def test_requests_pass_through_the_proxy_of_the_environment(monkeypatch: p
     _, first, second = server.requests
     assert (first.method, first.body, first.headers["cookie"]) == ("POST", b"body", "c")
     assert (second.method, second.path, "cookie" in second.headers) == ("GET", "/b", False)
-
-
-async def test_hosts_without_a_proxy_are_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with responding((200, {}, b"direct")) as server:
-        with refusing() as port:
-            monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
-            monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-            assert (await get(server.url, trust_env=True))[0]["body"] == "direct"
 
 
 async def test_a_refused_host_is_not_requested_from_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,24 +57,6 @@ def test_a_request_is_what_httpx_would_send(url: str, headers: Headers, method: 
 
 
 @pytest.mark.parametrize(
-    ("headers", "problem"),
-    [
-        (((b"Content-Length", b"3"),), "7 bytes, and its Content-Length is 3"),
-        (((b"Transfer-Encoding", b"chunked"),), "without a Content-Length"),
-    ],
-    ids=["length", "chunks"],
-)
-def test_a_header_that_contradicts_the_body_is_an_error(headers: Headers, problem: str) -> None:
-    with pytest.raises(httpx.LocalProtocolError, match=problem):
-        bytes_of(hop_to("PUT", "http://h/", headers, b"weather"))
-
-
-def test_connect_is_an_error() -> None:
-    with pytest.raises(httpx.LocalProtocolError, match="CONNECT opens a tunnel"):
-        bytes_of(hop_to("CONNECT", "http://h/", (), b""))
-
-
-@pytest.mark.parametrize(
     ("status", "location", "line", "keeps"),
     [
         (302, "/b", b"GET /b HTTP/1.1", {b"Authorization: x"}),

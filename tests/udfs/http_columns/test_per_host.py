@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from tests.support import outputs
 from tests.udfs.http.serving import Peer, refusing, serving
-from tests.udfs.http_columns.working import get, request, responding, results_of, work
+from tests.udfs.http_columns.working import get, responding, results_of, work
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome
 from udfs.http_columns._host import HostCapacity
@@ -85,20 +85,6 @@ async def test_the_gates_receive_the_outcome_of_each_attempt() -> None:
         [result] = await get(server.url, per_host=Spy())
     assert result["status"] == 200
     assert RECEIVED == [("overload", None), ("overload", None), ("throttled", 0.0), ("ok", None)]
-
-
-async def test_the_gates_receive_the_outcome_of_a_post_that_is_not_retried() -> None:
-    async with responding(None) as server:
-        result = await request("POST", server.url, per_host=Spy())
-    assert result["error"]["type"] == "RemoteProtocolError"
-    assert RECEIVED == [("overload", None)]
-
-
-async def test_the_gates_receive_a_refused_connection() -> None:
-    with refusing() as port:
-        [result] = await get(f"http://127.0.0.1:{port}/", per_host=Spy(), retries=1)
-    assert result["error"]["type"] == "ConnectError"
-    assert RECEIVED == [("overload", None)] * 2
 
 
 async def test_a_timeout_is_an_overload() -> None:
