@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from udfs._limits.budgets import DEAD_SECONDS, HEARTBEAT_SECONDS, BudgetGrant, BudgetLease, BudgetRequest, BudgetSource
+from udfs._limits.budgets import HEARTBEAT_SECONDS, BudgetGrant, BudgetLease, BudgetRequest, BudgetSource
 from udfs._limits.lease import POLL_SECONDS, RETRY_SECONDS
 
 
@@ -24,13 +24,6 @@ def test_a_source_ignores_a_request_that_arrives_late() -> None:
     source = BudgetSource()
     source.grant(0.0, request("a", 2, want=7.0))
     assert source.grant(0.0, request("a", 1, want=0.0)) == BudgetGrant(7.0, 3.0, 0.0)
-
-
-def test_the_lease_of_a_process_that_is_silent_is_spent() -> None:
-    source = BudgetSource()
-    source.grant(0.0, request("a", 1, want=7.0))
-    assert source.grant(DEAD_SECONDS, request("b", 1, want=4.0)).held == 7.0
-    assert source.grant(DEAD_SECONDS + 0.1, request("b", 2, want=4.0)) == BudgetGrant(0.0, 3.0, 0.0)
 
 
 def test_calls_that_cost_more_than_their_estimates_are_leased_afterwards() -> None:

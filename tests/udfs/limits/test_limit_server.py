@@ -6,7 +6,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing
 from dataclasses import asdict, replace
 from errno import EMFILE
 from math import inf
@@ -34,10 +34,14 @@ BOOKS = ClusterBudget(10.0, name="books")
 
 @pytest.fixture
 def server() -> Iterator[LimitServer]:
-    made = LimitServer(HOST, lambda: False)
-    made.listen()
-    yield made
-    made.close()
+    with made_server() as made:
+        made.listen()
+        yield made
+
+
+def made_server(host: str = HOST) -> closing[LimitServer]:
+    """A server that is closed at the end of the block."""
+    return closing(LimitServer(host, lambda: False))
 
 
 def source(server: LimitServer, **changed: Any) -> DriverSource:
@@ -46,12 +50,9 @@ def source(server: LimitServer, **changed: Any) -> DriverSource:
 
 @asynccontextmanager
 async def opened(server: LimitServer, **changed: Any) -> Any:
-    client = source(server, **changed)
-    try:
+    async with aclosing(source(server, **changed)) as client:
         await client.open()
         yield client
-    finally:
-        await client.aclose()
 
 
 async def test_clients_of_one_name_get_different_tokens(server: LimitServer) -> None:
@@ -73,13 +74,9 @@ async def test_a_client_without_the_secret_gets_nothing(server: LimitServer) -> 
 
 async def test_a_client_refuses_a_server_that_does_not_know_the_secret(server: LimitServer) -> None:
     """Another program listens at the address. It sees no request."""
-    other = LimitServer(HOST, lambda: False)
-    try:
-        with pytest.raises(UnsignedError):
-            async with opened(server, port=other.listen()):
-                pass
-    finally:
-        other.close()
+    with made_server() as other, pytest.raises(UnsignedError):
+        async with opened(server, port=other.listen()):
+            pass
 
 
 async def is_closed(stream: trio.SocketStream) -> bool:
@@ -204,16 +201,6 @@ def test_a_server_listens_on_the_chosen_port_and_on_others_for_other_rates(serve
     assert server.listen() in {first, chosen}
 
 
-def test_a_port_that_is_taken_is_an_error(server: LimitServer) -> None:
-    other = LimitServer(HOST, lambda: False)
-    try:
-        with pytest.raises(OSError, match="Address already in use"):
-            other.listen(server.listen())
-        assert other.listen() != server.listen()
-    finally:
-        other.close()
-
-
 async def test_nothing_is_left_of_a_closed_server(server: LimitServer) -> None:
     thread = server._thread
     assert thread is not None
@@ -228,18 +215,13 @@ async def test_nothing_is_left_of_a_closed_server(server: LimitServer) -> None:
 
 async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(server: LimitServer) -> None:
     """Clients find it at the same address, with the same secret. It has forgotten what was granted."""
-    client = source(server)
-    try:
-        await client.open()
+    port = server.listen()
+    async with opened(server) as client:
         before = await client.grant(REQUEST)
-        await client.aclose()
-        await trio.to_thread.run_sync(server.close)
-        port = await trio.to_thread.run_sync(server.listen)
-        assert port == client._address.port
-        await client.open()
+    await trio.to_thread.run_sync(server.close)
+    assert await trio.to_thread.run_sync(server.listen) == port
+    async with opened(server) as client:
         after = await client.grant(Request("weather", 10, 5, lead=0.0))
-    finally:
-        await client.aclose()
     assert after.epoch != before.epoch
     assert after.start >= server._source._began + HORIZON_SECONDS + 1 / pace_of(10)
 
@@ -254,12 +236,8 @@ def test_a_server_ends_with_its_application() -> None:
 
 
 def test_an_address_that_is_not_of_this_machine_is_an_error() -> None:
-    server = LimitServer("192.0.2.1", lambda: False)
-    try:
-        with pytest.raises(OSError, match="Errno"):
-            server.listen()
-    finally:
-        server.close()
+    with made_server("192.0.2.1") as server, pytest.raises(OSError, match="Errno"):
+        server.listen()
 
 
 def test_a_thread_that_cannot_start_is_an_error_with_the_cause_and_the_next_attempt_works(
@@ -268,15 +246,12 @@ def test_a_thread_that_cannot_start_is_an_error_with_the_cause_and_the_next_atte
     def too_many_files(*_: Any, **__: Any) -> None:
         raise OSError(EMFILE, "Too many open files")
 
-    server = LimitServer(HOST, lambda: False)
-    try:
+    with made_server() as server:
         with monkeypatch.context() as patched:
             patched.setattr(trio, "run", too_many_files)
             with pytest.raises(RuntimeError, match=r"cannot start the thread that leases its limits .*Too many open"):
                 server.listen()
         assert server.listen()
-    finally:
-        server.close()
 
 
 def budget_request(number: int, want: float, holder: str = "a") -> BudgetRequest:
@@ -305,13 +280,10 @@ async def test_a_server_that_takes_over_knows_the_budgets_of_the_file(server: Li
     server.add(ClusterBudget(10.0, name="books", path=path))
     async with opened(server) as client:
         await client.grant(budget_request(1, 7.0))
-    other = LimitServer(HOST, lambda: False)
-    try:
+    with made_server() as other:
         other.add(ClusterBudget(10.0, name="books", path=path))
         async with opened(other) as client:
             assert (await client.grant(budget_request(1, 4.0, "b"))).left == 3.0
-    finally:
-        other.close()
 
 
 async def test_a_budget_that_nobody_has_named_is_not_leased(server: LimitServer) -> None:
