@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import importlib
-import os
 import resource
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,31 +20,17 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import PATIENCE
+from tests.udfs.memo.looking import ALL, age, log_of, numbers
 from udfs import MemoError
 from udfs._memo.answers import ALWAYS
 from udfs._memo.directory import Directory
 from udfs._memo.location import absolute
-from udfs._memo.merge import compact, rewrite
+from udfs._memo.merge import compact
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
 from udfs._plan.memo import memo_schema
 
-ALL = range(256)
 NUMBER = T.StructType([T.StructField("n", T.LongType())])
-
-
-def numbers(table: pa.Table) -> list[int]:
-    return sorted(each["n"] for each in table.column("inputs").to_pylist())
-
-
-def log_of(directory: Directory) -> str:
-    """The name of the only log."""
-    [name] = [file.name for file in directory.files().values() if file.is_log]
-    return name
-
-
-def age(path: Path, seconds: float) -> None:
-    os.utime(path, (time.time() - seconds,) * 2)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +118,24 @@ def test_a_query_on_a_memo_with_answers_adds_no_file(memo: Directory, answers: A
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_memo_with_answers_that_cannot_be_written_is_refused_before_the_query(memo: Directory, answers: Any) -> None:
-    memo.put_table(answers(1), ALL)
+@contextmanager
+def room_for(nbytes: int) -> Iterator[None]:
+    """No file grows beyond this size."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, limits[1]))
     try:
-        with pytest.raises(OSError, match=r"the memo .* cannot be written \(File too large\): make room"):
-            memo.claim()
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+TOO_LARGE = r"the memo .* cannot be written \(File too large\): make room"
+
+
+def test_a_memo_with_answers_that_cannot_be_written_is_refused_before_the_query(memo: Directory, answers: Any) -> None:
+    memo.put_table(answers(1), ALL)
+    with pytest.raises(OSError, match=TOO_LARGE), room_for(0):
+        memo.claim()
 
 
 @pytest.mark.parametrize("name", ["README.md", "part-0.parquet", "_memo.json", "answers-1.parquet", "_SUCCESS"])
@@ -208,13 +203,8 @@ def test_a_file_that_cannot_be_written_is_an_error_that_names_the_memo_and_takes
     memo: Directory, answers: Any, tmp_path: Path
 ) -> None:
     before = set(tmp_path.iterdir())
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        with pytest.raises(OSError, match=r"the memo .* cannot be written \(File too large\): make room") as caught:
-            memo.put_table(answers(1), ALL)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(OSError, match=TOO_LARGE) as caught, room_for(100):
+        memo.put_table(answers(1), ALL)
     assert caught.value.errno == errno.EFBIG
     assert str(tmp_path) in str(caught.value)
     assert set(tmp_path.iterdir()) == before
@@ -276,14 +266,6 @@ def test_a_note_removes_only_files_of_its_directory(memo: Directory, tmp_path: P
     assert outside.exists()
 
 
-def test_a_reader_finds_the_answers_that_a_merge_moves_while_it_reads(memo: Directory, answers: Any) -> None:
-    writer = Writer(memo, PATIENCE, ALL)
-    writer.add(answers(1))
-    reader = Reader(memo)
-    rewrite(memo, [file for file in memo.files().values() if file.is_log])
-    assert numbers(reader.bucket(1)) == [1]
-
-
 def test_a_memo_whose_path_is_a_file_is_refused_by_name(memo: Directory, tmp_path: Path) -> None:
     (tmp_path / "answers").write_text("")
     memo = Directory(str(tmp_path / "answers"), memo.schema)
@@ -316,28 +298,21 @@ def test_a_new_memo_is_an_empty_table_for_every_engine(memo: Directory, tmp_path
         ("file:///data/the%20weather%3F%C3%A9", "/data/the weather?é"),
         ("/data/the%20weather", "/data/the%20weather"),
         ("s3a://bucket/weather/", "s3a://bucket/weather"),
+        ("/data/~", "/data/~"),
+        ("file:///~/weather", "/~/weather"),
+        ("s3://~/weather", "s3://~/weather"),
     ],
 )
 def test_a_path_is_absolute_or_has_a_scheme(path: str, expected: str) -> None:
     assert absolute(path) == expected
 
 
-def test_a_relative_path_belongs_to_the_drivers_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_local_path_may_begin_in_the_drivers_directory_or_at_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert absolute("weather") == str(tmp_path / "weather")
-
-
-def test_a_local_path_may_begin_with_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert absolute("~/weather") == str(tmp_path / "weather")
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [("/data/~", "/data/~"), ("file:///~/weather", "/~/weather"), ("s3://~/weather", "s3://~/weather")],
-)
-def test_any_other_tilde_is_part_of_the_path(path: str, expected: str) -> None:
-    assert absolute(path) == expected
+    assert absolute("weather") == absolute("~/weather") == str(tmp_path / "weather")
 
 
 @pytest.mark.parametrize("uri", ["file://data/weather", "file:weather", "file:///data/why?", "file:///data/memo#2"])

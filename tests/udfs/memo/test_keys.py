@@ -27,7 +27,7 @@ SCALARS = st.one_of(
     st.times(),
     st.timedeltas(),
 )
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.just("a"), inner))
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.just("a"), inner), max_leaves=10)
 
 
 def plain(value: Any) -> Any:

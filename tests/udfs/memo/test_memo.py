@@ -14,36 +14,25 @@ from udfs._plan.memo import _check_key_type, _old_names, as_memo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "error", "message"),
     [
-        ({"max_age": 0}, "max_age must be above 0 seconds, got 0"),
-        ({"max_age": math.nan}, "max_age must be at least 0 seconds, got nan"),
-        ({"remember_failures_for": -1}, "remember_failures_for must be at least 0 seconds, got -1"),
-        ({"write_every": math.inf}, "write_every must be finite, got inf"),
+        ({"max_age": 0}, ValueError, "max_age must be above 0 seconds, got 0"),
+        ({"max_age": math.nan}, ValueError, "max_age must be at least 0 seconds, got nan"),
+        ({"remember_failures_for": -1}, ValueError, "remember_failures_for must be at least 0 seconds, got -1"),
+        ({"write_every": math.inf}, ValueError, "write_every must be finite, got inf"),
+        ({"path": 5}, TypeError, 'memo must be a path such as "/data/weather", or a Memo, got 5'),
+        ({"path": ""}, TypeError, "memo must be a path"),
+        ({"path": "memo", "max_age": "1 day"}, TypeError, "max_age must be a number of seconds, got '1 day'"),
+        ({"path": "memo", "version": 2}, TypeError, 'version must be a string such as "2", got 2'),
+        ({"path": "memo", "name": ""}, TypeError, "name must be the name of a function, got ''"),
+        ({"path": "memo", "renamed": "city"}, TypeError, "renamed must map old to new names, such as .*, got 'city'"),
+        ({"path": "memo", "renamed": {"a": "x", "b": "x"}}, TypeError, "renamed must map old to new names"),
     ],
     ids=str,
 )
-def test_a_value_out_of_range_is_a_value_error(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Memo("memo", **arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"path": 5}, 'memo must be a path such as "/data/weather", or a Memo, got 5'),
-        ({"path": ""}, "memo must be a path"),
-        ({"path": "memo", "max_age": "1 day"}, "max_age must be a number of seconds, got '1 day'"),
-        ({"path": "memo", "version": 2}, 'version must be a string such as "2", got 2'),
-        ({"path": "memo", "name": ""}, "name must be the name of a function, got ''"),
-        ({"path": "memo", "renamed": "city"}, "renamed must map old to new names, such as .*, got 'city'"),
-        ({"path": "memo", "renamed": {"a": "x", "b": "x"}}, "renamed must map old to new names"),
-    ],
-    ids=str,
-)
-def test_a_value_of_the_wrong_type_is_a_type_error(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        Memo(**arguments)
+def test_a_bad_argument_is_refused_by_name(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Memo(**{"path": "memo", **arguments})
 
 
 def test_a_path_is_a_memo_with_the_defaults(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support import PATIENCE
+from tests.udfs.memo.looking import ALL, age, log_of
 from udfs import Memo
 from udfs._memo import merge as module
 from udfs._memo.answers import ALWAYS, Freshness, latest
@@ -19,8 +19,6 @@ from udfs._memo.directory import Directory
 from udfs._memo.merge import merge, rewrite
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
-
-ALL = range(256)
 
 
 @pytest.fixture
@@ -41,18 +39,8 @@ def known(directory: Directory, fresh: Freshness = ALWAYS) -> dict[int, float]:
     return {row["inputs"]["n"]: row["answer"] for row in rows}
 
 
-def log_of(directory: Directory) -> str:
-    """The name of the only log."""
-    [name] = [file.name for file in directory.files().values() if file.is_log]
-    return name
-
-
 def files(directory: Directory) -> int:
     return len(directory.files())
-
-
-def age(path: str, seconds: float) -> None:
-    os.utime(path, (time.time() - seconds,) * 2)
 
 
 def test_compaction_keeps_every_answer_in_one_file(remember: Any, memo: Directory) -> None:

@@ -17,6 +17,7 @@ import trio.testing
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import PATIENCE, wait_until
+from tests.udfs.memo.looking import known
 from trio_asyncio_io.gates import Budget
 from udfs import Memo, MemoError, ResultTypeError
 from udfs._memo.directory import Directory
@@ -69,17 +70,6 @@ def test_a_row_that_made_no_call_is_reported_as_cached(run: Any, batch: Any, hal
     ]
 
 
-def test_several_new_columns_are_remembered(run: Any, batch: Any) -> None:
-    async def weather(n: int) -> dict[str, Any]:
-        return {"temp": n / 2, "wind": None}
-
-    async def never(n: int) -> Any:
-        raise AssertionError(n)
-
-    first = run(weather, batch(1, 2), added=TWO)
-    assert run(never, batch(1, 2), added=TWO) == first
-
-
 @pytest.mark.parametrize(("flatten", "expected"), [(True, [1, 2, 2]), ("outer", [0, 1, 2, 2])], ids=str)
 def test_flattened_outputs_are_remembered(run: Any, batch: Any, flatten: Any, expected: list[int]) -> None:
     calls = []
@@ -124,21 +114,6 @@ def test_a_remembered_failure_fails_with_the_same_error(run: Any, batch: Any, tm
     assert calls == [1]
     run(fragile, batch(1), on_error="column")
     assert calls == [1, 1]
-
-
-def test_a_failure_of_a_later_instant_does_not_count_without_remember_failures_for(
-    run: Any, batch: Any, halve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is of another query that runs at the same time, or of a worker whose clock is ahead."""
-
-    async def fragile(n: int) -> float:
-        raise ConnectionError("down")
-
-    instant = time.time() + 60.0
-    with monkeypatch.context() as later:
-        later.setattr(time, "time", lambda: instant)
-        run(fragile, batch(1), on_error="column", memo=Memo(str(tmp_path), remember_failures_for=3600.0))
-    assert by_number(run(halve, batch(1))) == [(1, 0.5)]
 
 
 def test_a_call_that_a_gate_refused_is_not_remembered(run: Any, batch: Any, tmp_path: Path, halve: Any) -> None:
@@ -244,25 +219,6 @@ def test_a_flattened_result_that_is_no_list_loses_no_other_answer(run: Any, batc
     assert sorted(calls) == [1, 2, 2, 3]
 
 
-def known_to(tmp_path: Path) -> list[Any]:
-    """The inputs that the memo has answers for."""
-    directory = Directory.existing(str(tmp_path))
-    reader = Reader(directory)
-    tables = [reader.bucket(number) for number in range(3)]
-    return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
-
-
-def test_answers_are_in_the_memo_although_spark_takes_no_rows(
-    conversion: Any, batch: Any, halve: Any, tmp_path: Path
-) -> None:
-    """The next operator or the sink may be slow. If the task is killed meanwhile, its answers have been paid for."""
-    numbers = range(1, 50)
-    out = conversion(halve, capacity=1).run(iter([batch(*numbers)]))
-    next(out)
-    wait_until(lambda: known_to(tmp_path) == [*numbers], "answers are not in the memo")
-    out.close()
-
-
 def test_a_finished_answer_does_not_wait_for_the_threads_of_the_function(conversion: Any, batch: Any) -> None:
     """These may fill all threads that Trio starts by default."""
     is_over = threading.Event()
@@ -299,7 +255,7 @@ def test_answers_are_in_the_memo_although_spark_has_closed_the_task(
     out = conversion(answers_the_first).run(iter([batch(*range(1, 50))]))
     next(out)
     out.close()
-    assert known_to(tmp_path) == sorted(answered)
+    assert known(Directory.existing(str(tmp_path)), range(3)) == sorted(answered)
 
 
 def test_the_result_of_on_timeout_is_not_remembered(run: Any, batch: Any, halve: Any) -> None:
@@ -317,7 +273,7 @@ def test_the_result_of_on_timeout_is_not_remembered(run: Any, batch: Any, halve:
 def test_a_skipped_row_is_neither_called_nor_remembered(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
     assert by_number(run(halve, batch(None), skip_nulls=True)) == [(None, None)]
     assert halve.calls == []
-    assert known_to(tmp_path) == []
+    assert known(Directory.existing(str(tmp_path)), range(3)) == []
 
 
 def test_answers_of_another_version_do_not_count(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
@@ -513,27 +469,9 @@ def test_an_old_answer_may_be_null_where_the_schema_says_not_null(run: Any, batc
     assert [row["temp"] for row in run(never, batch(1), added=schema(is_nullable=False))] == [answer]
 
 
-def test_a_new_answer_must_not_be_null_where_the_schema_says_not_null(run: Any, batch: Any) -> None:
-    async def nested(n: int) -> dict[str, Any]:
-        return {"temp": {"a": None}}
-
-    with pytest.raises(ResultTypeError, match=r"'temp\.a' is declared NOT NULL"):
-        run(nested, batch(1), added=T.StructType().add("temp", T.StructType().add("a", "long", False)))
-
-
 def test_a_memo_that_the_worker_does_not_see_is_refused(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
     with pytest.raises(MemoError, match=r"this worker does not see the memo .*/elsewhere, .* use a path on storage"):
         run(halve, batch(1), memo=Memo(str(tmp_path / "elsewhere")), claims=False)
-
-
-def test_a_damaged_file_is_refused_by_name(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
-    run(halve, batch(1))
-    [name] = [path.name for path in tmp_path.glob("answers-*-0.256.1-*")]
-    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-9])
-    with pytest.raises(MemoError, match=f"the file {name} of the memo .* cannot be read .*: remove it"):
-        run(halve, batch(1))
-    (tmp_path / name).unlink()
-    assert by_number(run(halve, batch(1))) == [(1, 0.5)]
 
 
 def test_the_answers_of_all_calls_are_recorded_while_the_consumer_stalls(
@@ -545,6 +483,6 @@ def test_the_answers_of_all_calls_are_recorded_while_the_consumer_stalls(
         settled()
         called = list(halve.calls)
         assert len(called) == 40
-        wait_until(lambda: known_to(Path(made._directory.path)) == sorted(called), "answers are not in the memo")
+        wait_until(lambda: known(made._directory, range(3)) == sorted(called), "answers are not in the memo")
         assert len(run(halve, batch(*called), claims=False)) == 40
         assert halve.calls == called

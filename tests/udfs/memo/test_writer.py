@@ -18,21 +18,11 @@ import pytest
 
 from tests.support import PATIENCE, wait_until
 from tests.udfs.memo.damage import SCHEMA
+from tests.udfs.memo.looking import ALL, known
 from tests.wheel import ROOT
 from udfs._memo import writer as module
 from udfs._memo.directory import Directory
-from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
-
-ALL = range(256)
-
-
-def known(directory: Directory) -> list[int]:
-    """The numbers whose answers another process finds."""
-    other = Directory(directory.path, directory.schema)
-    reader = Reader(other)
-    tables = [reader.bucket(number) for number in range(256)]
-    return sorted(each["n"] for table in tables for each in table.column("inputs").to_pylist())
 
 
 def cannot_be_written(directory: Directory, reason: str) -> str:
@@ -89,24 +79,17 @@ def test_the_first_answers_of_a_log_are_on_the_disk_with_its_file(memo: Director
     assert found == [False, True]
 
 
-def test_a_log_that_is_full_ends_and_another_begins(
-    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("limit", "value"), [("LOG_BYTES", 1), ("LOG_SECONDS", 0.0)])
+def test_a_log_that_is_full_or_old_ends_and_another_begins(
+    memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
 ) -> None:
-    monkeypatch.setattr(module, "LOG_BYTES", 1)
-    with Writer(memo, PATIENCE, ALL) as writer:
+    """So a log that nobody has written for an hour belongs to a killed task."""
+    monkeypatch.setattr(module, limit, value)
+    with Writer(memo, 0.0, ALL) as writer:
         for number in range(3):
             writer.add(answers(number))
             wait_until(lambda: not logs(memo), "the log does not end")
             assert known(memo) == list(range(number + 1))
-
-
-def test_a_log_that_is_old_ends(memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a log that nobody has written for an hour belongs to a killed task."""
-    monkeypatch.setattr(module, "LOG_SECONDS", 0.0)
-    with Writer(memo, 0.0, ALL) as writer:
-        writer.add(answers(1))
-        wait_until(lambda: not logs(memo), "the log does not end")
-    assert known(memo) == [1]
 
 
 def test_a_task_whose_log_was_taken_for_that_of_a_killed_one_begins_another(memo: Directory, answers: Any) -> None:
@@ -140,8 +123,9 @@ def test_without_files_that_grow_answers_are_written_after_their_time(memo: Dire
     assert known(memo) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ESPIPE, errno.EPERM], ids=errno.errorcode.get)
-@pytest.mark.parametrize("call", ["open", "pwrite"])
+@pytest.mark.parametrize(
+    ("call", "number"), [("open", errno.EOPNOTSUPP), ("pwrite", errno.ESPIPE), ("pwrite", errno.EPERM)]
+)
 def test_on_a_mount_that_refuses_appends_answers_are_written_as_on_an_object_store(
     memo: Directory, answers: Any, monkeypatch: pytest.MonkeyPatch, call: str, number: int
 ) -> None:
