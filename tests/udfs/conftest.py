@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from tests.support import PATIENCE
 from trio_asyncio_io import Options
 from udfs._sent.row import Row
 from udfs._sent.settings import Settings
+from udfs._spark_thread.bridge import enrich
 from udfs._spark_thread.reading import rows_of
 from udfs._trio_thread.runtime import Runtime
 
@@ -98,6 +100,25 @@ def rows() -> Callable[..., list[Row]]:
         return made
 
     return make
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The worker's socket and Spark's socket."""
+    ours, sparks = socket.socketpair()
+    with ours, sparks:
+        yield ours, sparks
+
+
+@pytest.fixture
+def run_task(rows: Any) -> Callable[..., list[Any]]:
+    """Runs one Spark task, with a batch for each list of values, and returns the results of its rows."""
+
+    def run(settings: Settings, *batches: list[Any]) -> list[Any]:
+        made = [rows(values, number) for number, values in enumerate(batches or [[1, 2, 3]])]
+        return [row.result for chunk in enrich(iter(made), settings) for row in chunk]
+
+    return run
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
-from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from typing import Any
 
@@ -17,14 +15,6 @@ from udfs._spark_task import SparkTask
 
 WORKER = "def worker(sock, outfile, look):\n    return look()\n"
 ROWS = b"the first rows"
-
-
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """The worker's socket and Spark's socket."""
-    ours, sparks = socket.socketpair()
-    with ours, sparks:
-        yield ours, sparks
 
 
 def in_daemon(

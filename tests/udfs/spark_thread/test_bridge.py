@@ -67,28 +67,41 @@ def test_a_call_of_the_next_batch_starts_while_one_of_this_batch_still_runs(rows
     assert values(enrich(iter(batches), settings(meet, capacity=6))) == list(range(6))
 
 
-def test_the_next_batch_is_read_exactly_when_fewer_rows_than_the_buffer_are_unfinished(
-    rows: Any, settings: Any, gate: Any
+@pytest.mark.parametrize(
+    ("nbytes", "options", "most"),
+    [(2**20, {"capacity": 2, "buffer": 5}, 4), (24, {"capacity": 100}, 2)],
+    ids=["rows of the buffer", "bytes of three rows"],
+)
+def test_the_next_batch_is_read_exactly_when_the_unfinished_batches_are_below_the_limit(
+    rows: Any,
+    settings: Any,
+    gate: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    nbytes: int,
+    options: dict[str, int],
+    most: int,
 ) -> None:
-    third_is_read = gate()
+    monkeypatch.setattr(udfs._spark_thread.bridge, "BUFFER_BYTES", nbytes)
+    limit_is_reached = gate()
     out = 0
     unfinished_when_read = []
 
     def batches() -> Iterator[Any]:
         for number in range(10):
             unfinished_when_read.append(2 * number - out)
-            if number == 2:
-                third_is_read.open()
+            if 2 * number == most:
+                limit_is_reached.open()
             yield rows([0, 1], number)
 
     async def wait(value: int) -> int:
-        await third_is_read.wait()
+        await limit_is_reached.wait()
         return value
 
-    for chunk in enrich(batches(), settings(wait, capacity=2, buffer=5)):
+    for chunk in enrich(batches(), settings(wait, **options)):
         out += len(chunk)
-    assert unfinished_when_read[:3] == [0, 2, 4]  # no row had come out yet
-    assert max(unfinished_when_read) < 5
+    assert unfinished_when_read[: most // 2 + 1] == [*range(0, most + 1, 2)]  # no row had come out yet
+    assert max(unfinished_when_read) <= most
     assert out == 20
 
 
@@ -107,46 +120,11 @@ def test_a_batch_larger_than_the_buffer_is_the_only_one_that_is_held(rows: Any, 
     assert out == 400
 
 
-def test_no_batch_is_read_while_the_unfinished_batches_have_too_many_bytes(
-    rows: Any, settings: Any, gate: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(udfs._spark_thread.bridge, "BUFFER_BYTES", 24)  # three rows of one int64
-    second_is_read = gate()
-    out = 0
-    unfinished_when_read = []
-
-    def batches() -> Iterator[Any]:
-        for number in range(10):
-            unfinished_when_read.append(2 * number - out)
-            if number == 1:
-                second_is_read.open()
-            yield rows([0, 1], number)
-
-    async def wait(value: int) -> int:
-        await second_is_read.wait()
-        return value
-
-    for chunk in enrich(batches(), settings(wait, capacity=100)):
-        out += len(chunk)
-    assert unfinished_when_read[:2] == [0, 2]  # no row had come out yet
-    assert max(unfinished_when_read) < 3
-    assert out == 20
-
-
 def test_a_batch_with_too_many_bytes_is_read_when_no_other_is_unfinished(
     rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(udfs._spark_thread.bridge, "BUFFER_BYTES", 1)
     assert values(enrich(iter([rows([n, n]) for n in range(5)]), settings(double))) == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
-
-
-def test_after_a_spent_budget_batches_of_any_size_are_read(
-    rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Their rows go into the state. Waiting for them would mean waiting for calls that are about to be cancelled."""
-    monkeypatch.setattr(udfs._spark_thread.bridge, "BUFFER_BYTES", 1)
-    chunks = enrich(iter([rows([n]) for n in range(5)]), settings(never), WaitLimit(0.0, max_unfinished=5))
-    assert values(chunks) == []
 
 
 def last_first(count: int) -> Any:
@@ -182,12 +160,6 @@ def test_watermarks_alone_make_no_chunk(rows: Any, settings: Any, monkeypatch: p
         monkeypatch.setattr(module, "CHUNK_ROWS", 1)
     chunks = enrich(iter([rows([1, 2], 0, [5, 50])]), settings(double, mode="unordered", delay=1))
     assert [len(chunk) for chunk in chunks] == [1, 1]
-
-
-def test_a_row_without_event_time_moves_no_watermark(rows: Any, settings: Any) -> None:
-    batch = rows(range(4), 0, [None, 10, None, 30])
-    out = values(enrich(iter([batch]), settings(double, mode="unordered", delay=0)))
-    assert sorted(out) == [0, 2, 4, 6]
 
 
 async def fail_on_two(value: int) -> int:
@@ -506,8 +478,11 @@ def test_after_its_budget_a_task_continues_until_max_unfinished_rows_are_left(
     assert held[0] < len(out)
 
 
-def test_all_batches_are_read_after_the_budget_is_spent(rows: Any, settings: Any) -> None:
-    """Rows that are not read in this micro-batch would be lost."""
+def test_all_batches_are_read_after_the_budget_is_spent(
+    rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are not read in this micro-batch would be lost. No limit waits for calls that are to be cancelled."""
+    monkeypatch.setattr(udfs._spark_thread.bridge, "BUFFER_BYTES", 1)
     read: list[int] = []
 
     def batches() -> Iterator[Any]:

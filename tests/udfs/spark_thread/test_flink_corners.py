@@ -15,7 +15,6 @@ from udfs._sent.settings import Enrichment
 from udfs._spark_thread.conversion import ColumnConversion, RowConversion
 
 TEXT = T.StructType([T.StructField("text", T.StringType())])
-SIZE = T.StructType([T.StructField("size", T.LongType())])
 
 
 def values_of(outputs: Iterable[pa.Array | pa.RecordBatch]) -> list[Any]:
@@ -43,18 +42,6 @@ def test_flip_580_under_outer_a_timeout_handler_without_results_keeps_the_row(
     rows = [(row["n"], row["text"], row["error"]) for row in values_of(batches)]
     assert rows == [("a", "found", None), *(("b", text, None) for text in instead or [None])]
     assert timeouts == ["b"]
-
-
-def test_flink_39532_a_function_that_changes_its_argument_changes_no_column(settings: Any) -> None:
-    async def emptied(values: list[int]) -> int:
-        size = len(values)
-        values.clear()
-        await trio.lowlevel.checkpoint()
-        return size
-
-    enrichment = Enrichment(settings(emptied), SIZE, "UTC", inputs=(0,))
-    batches = RowConversion(enrichment).run([pa.RecordBatch.from_pydict({"values": [[1, 2], [3]]})])
-    assert values_of(batches) == [{"values": [1, 2], "size": 2}, {"values": [3], "size": 1}]
 
 
 def test_flink_39532_two_arguments_from_one_column_are_two_objects(settings: Any) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any
@@ -18,14 +17,8 @@ from udfs._spark_thread.batches import InputBatches, ranges
 
 TYPES = {
     "null": (pa.null(), None),
-    "flag": (pa.bool_(), True),
-    "number": (pa.int64(), 2**60),
-    "price": (pa.decimal128(38, 18), Decimal("1.5")),
     "name": (pa.string(), "Zürich"),
-    "raw": (pa.binary(), b"\x00\xff"),
     "at": (pa.timestamp("us", "America/New_York"), datetime(2013, 7, 1, 12)),
-    "wall": (pa.timestamp("us"), datetime(2013, 7, 1, 12, 0, 0, 1)),
-    "span": (pa.duration("us"), timedelta(microseconds=1)),
     "list": (pa.list_(pa.list_(pa.int32())), [[1, None], None, []]),
     "map": (pa.map_(pa.string(), pa.struct([("x", pa.float64())])), [("a", {"x": None}), ("b", None)]),
     "struct": (pa.struct([("tags", pa.list_(pa.string())), ("n", pa.int8())]), {"tags": ["a", None], "n": 1}),
@@ -55,17 +48,6 @@ def batches() -> InputBatches:
 
 def column(found: pa.RecordBatch) -> list[Any]:
     return list(found.column(0).to_pylist())
-
-
-def test_take_returns_rows_of_one_batch_in_the_given_order(batches: InputBatches) -> None:
-    number = batches.add(batch("a", "b", "c"))
-    assert column(take(batches, rows_at((number, 2), (number, 0)))) == ["c", "a"]
-
-
-def test_take_returns_rows_of_several_batches_in_the_given_order(batches: InputBatches) -> None:
-    one, two, three = batches.add(batch(1, 2)), batches.add(batch(3)), batches.add(batch(4, 5))
-    found = take(batches, rows_at((three, 1), (one, 1), (two, 0), (three, 0), (one, 0)))
-    assert column(found) == [5, 2, 3, 4, 1]
 
 
 def test_rows_that_follow_each_other_are_not_copied(batches: InputBatches) -> None:

@@ -14,7 +14,6 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._sent.column_types import arrow_type
-from udfs._sent.row import Failure, Row
 from udfs._spark_thread.reading import put_event_times, put_keys, rows_of
 from udfs._spark_thread.writing import ResultWriter
 
@@ -30,11 +29,6 @@ def test_a_row_has_one_value_per_column_and_its_position() -> None:
     first, second = rows_of([pa.array([1, 2]), pa.array(["a", None])], 7)
     assert (first.inputs, first.batch, first.index, first.event_time) == ((1, "a"), 7, 0, None)
     assert (second.inputs, second.batch, second.index) == ((2, None), 7, 1)
-
-
-def test_a_new_row_has_no_attempts_and_no_result() -> None:
-    [row] = rows_of([pa.array([1])], 0)
-    assert (row.attempts, row.started, row.result, row.failure) == (0, None, None, None)
 
 
 @pytest.mark.parametrize("show_values", [True, False])
@@ -54,11 +48,6 @@ def test_each_call_owns_its_lists_and_dicts(show_values: bool) -> None:
 def test_a_row_without_nested_inputs_keeps_its_tuple() -> None:
     [row] = rows_of([pa.array(["EWR"]), pa.array([b"x"])], 0)
     assert row.own_inputs() is row.inputs
-
-
-def test_the_repr_of_a_row_shows_its_values() -> None:
-    [row] = rows_of([pa.array(["EWR"]), pa.array([NOON.date()])], 0)
-    assert repr(row) == "row ('EWR', datetime.date(2013, 7, 1))"
 
 
 def test_the_repr_of_a_row_shortens_long_values() -> None:
@@ -172,11 +161,6 @@ def test_a_key_is_a_tuple_of_values_in_which_all_nan_are_equal() -> None:
     assert len({nan, other_nan, null, zero}) == 3
 
 
-def test_a_failure_is_a_struct_of_type_message_attempts_and_seconds() -> None:
-    failure = Failure(ConnectionError("no route"), 3, 1.5)
-    assert failure.as_struct() == {"type": "ConnectionError", "message": "no route", "attempts": 3, "seconds": 1.5}
-
-
 DETAILED = T.StructType(
     [
         T.StructField("text", T.StringType()),
@@ -210,11 +194,6 @@ def test_an_identity_function_preserves_nested_values_and_nulls(settings: Any) -
     writer = ResultWriter(DETAILED, "UTC", settings(identity))
     [(_, array)] = writer.write(rows, [row.inputs[0] for row in rows])
     assert array.equals(column)
-
-
-def test_a_row_has_no_dict() -> None:
-    """A task may hold a hundred thousand rows."""
-    assert not hasattr(Row((), 0, 0), "__dict__")
 
 
 YEAR_10000 = 253_402_300_800_000_000  # microseconds

@@ -164,27 +164,6 @@ def test_the_calls_before_the_first_result_have_room(settings: Any, options: dic
     assert Room(settings(Calls(), **options)).size == size
 
 
-def test_few_rows_have_room_until_the_size_of_results_is_known(
-    rows: Any, settings: Any, gate: Any, settled: Any
-) -> None:
-    first, calls = gate(), Calls()
-
-    async def call(value: int) -> Any:
-        calls.made += 1
-        await first.wait()
-        return value
-
-    with closing(enrich(iter([rows(range(1_000))]), settings(call, capacity=20))) as chunks:
-        reader = threading.Thread(target=lambda: list(chunks))
-        reader.start()
-        first.wait_until_reached()
-        settled()
-        assert calls.made == 20
-        first.open()
-        reader.join(PATIENCE)
-    assert calls.made == 1_000
-
-
 def test_a_key_with_many_rows_at_the_start_does_not_hold_back_the_other_keys(
     rows: Any, settings: Any, gate: Any, settled: Any
 ) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-import trio
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 import udfs._spark_thread.batches
@@ -273,38 +272,11 @@ def test_a_misfit_fails_the_task_and_cancels_its_calls(run: Any, tasks_of_the_lo
     assert tasks_of_the_loop() == []
 
 
-def test_closing_the_generator_cancels_the_calls(run: Any, tasks_of_the_loop: Any) -> None:
-    out: Iterator[Any] = run(halve, [batch(*range(100))] * 100, capacity=2, buffer=2)
-    next(out)
-    out.close()  # type: ignore[attr-defined]
-    assert tasks_of_the_loop() == []
-
-
 def test_with_event_time_each_row_comes_out_with_its_columns(run: Any) -> None:
     times = pa.array([0, 60_000_000, None, 30_000_000], pa.timestamp("us"))
     out = rows_of(run(halve, [batch(1, 2, 3, 4, ts=times)] * 3, mode="unordered", delay=10_000_000))
     assert sorted((row["n"], row["temp"]) for row in out) == sorted([(1, 0.5), (2, 1.0), (3, 1.5), (4, 2.0)] * 3)
     assert all(row["ts"] == times[row["n"] - 1].as_py() for row in out)
-
-
-def test_rows_of_one_key_are_called_one_at_a_time_in_order(run: Any) -> None:
-    running: list[int] = []
-
-    async def call(value: int) -> float:
-        assert value not in running
-        running.append(value)
-        await trio.sleep(0.005 if value else 0.05)
-        running.remove(value)
-        calls.append(value)
-        return float(len(calls))
-
-    calls: list[int] = []
-    out = rows_of(run(call, [batch(0, 1, 0, 1, 1), batch(0, 1)], mode="keyed", capacity=10))
-    for key in (0, 1):
-        marks = [row["temp"] for row in out if row["n"] == key]
-        assert marks == sorted(marks)
-    assert calls[:2] == [1, 1]  # the slow key does not delay the other
-    assert sorted(calls) == [0, 0, 0, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("flatten", [False, True])

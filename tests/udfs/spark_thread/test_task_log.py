@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from trio_asyncio_io import FixedDelay, Statistics
-from udfs._spark_thread.bridge import enrich
 from udfs._spark_thread.task_log import TaskLog, logger
 
 
@@ -47,14 +46,6 @@ def test_a_line_on_standard_error_summarises_the_task(
     assert re.fullmatch(2 * line, seen.err)
 
 
-def test_a_higher_level_suppresses_the_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("UDFS_LOG_LEVEL", "WARNING")
-    TaskLog("weather").write(NUMBERS, 1019)
-    assert capsys.readouterr().err == ""
-
-
 def test_the_level_is_set_when_the_task_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other messages of this logger are logged while the task runs."""
     monkeypatch.setenv("UDFS_LOG_LEVEL", "ERROR")
@@ -78,7 +69,7 @@ def test_spark_collects_the_line_if_its_worker_log_is_enabled(
 
 
 def test_a_task_logs_its_line_at_its_end(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, rows: Any
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, run_task: Any
 ) -> None:
     monkeypatch.setenv("UDFS_LOG_LEVEL", "INFO")
 
@@ -87,15 +78,14 @@ def test_a_task_logs_its_line_at_its_end(
             raise LookupError("there is no three")
         return 2 * number
 
-    batches = iter([rows([1, 2, 3]), rows([4], batch=1)])
-    assert len([row for chunk in enrich(batches, settings(double, on_error="null")) for row in chunk]) == 4
+    assert run_task(settings(double, on_error="null"), [1, 2, 3], [4]) == [2, 4, None, 8]
     [message] = caplog.messages
     assert message.startswith("double: 4 outputs in")
     assert "0 retried, 1 failed, 0 timed out, 0 cancelled, at most" in message
 
 
 def test_each_attempt_and_each_failed_call_is_counted(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, rows: Any
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any, run_task: Any
 ) -> None:
     """Also calls whose results are lost because the task fails."""
     monkeypatch.setenv("UDFS_LOG_LEVEL", "INFO")
@@ -105,6 +95,6 @@ def test_each_attempt_and_each_failed_call_is_counted(
 
     retry = FixedDelay(2, 0.0)
     with pytest.raises(LookupError):
-        list(enrich(iter([rows([1, 2])]), settings(fail, retry=retry, capacity=1)))
+        run_task(settings(fail, retry=retry, capacity=1), [1, 2])
     [message] = caplog.messages
     assert message.endswith(", 3 calls")

@@ -51,30 +51,6 @@ def test_no_rows_become_an_empty_array_of_the_declared_type() -> None:
     assert len(array) == 0
 
 
-def test_a_misfit_is_an_error_that_names_function_value_type_and_row(rows: Any) -> None:
-    with pytest.raises(ResultTypeError) as caught:
-        array_of(writer(), rows("abc"), [1, "two", 3])
-    assert str(caught.value) == (
-        "look_up returned str 'two' for row ('b'), but its result is declared bigint: return an int, such as int(value)"
-    )
-
-
-def test_a_misfit_in_a_struct_names_the_missing_field(rows: Any) -> None:
-    with pytest.raises(ResultTypeError) as caught:
-        array_of(writer(POINT), rows("ab"), [(1.0, 2), {"x": 1.0}])
-    assert str(caught.value) == (
-        "look_up returned dict {'x': 1.0} for row ('b'), but its result is declared struct<x:double,y:bigint>: "
-        "return 'y', too"
-    )
-
-
-def test_a_misfit_in_a_nested_value_is_found(rows: Any) -> None:
-    with pytest.raises(
-        ResultTypeError, match=r"returned str 'two' for row \('a'\), but 'element\.y' is declared bigint: return an int"
-    ):
-        array_of(writer(T.ArrayType(POINT)), rows("a"), [[(1.0, 2), (1.0, "two")]])
-
-
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -154,19 +130,6 @@ def test_a_generator_that_raises_is_a_misfit(rows: Any) -> None:
     message = str(batch[0].failure.exception)
     assert message.startswith("look_up returned generator <generator object")
     assert message.endswith("but its result is declared array<bigint>: it raised ConnectionError: reset by peer")
-
-
-REQUIRED = T.StructType([T.StructField("x", T.LongType(), nullable=False), T.StructField("y", T.LongType())])
-
-
-@pytest.mark.parametrize("show_values", [True, False])
-def test_a_none_in_a_not_null_field_is_an_error_that_names_row_and_field(rows: Any, show_values: bool) -> None:
-    made = writer(REQUIRED, show_values=show_values)
-    message = (
-        r"^look_up returned None for row \('b'\), but 'x' is declared NOT NULL: return a value, or declare it nullable$"
-    )
-    with pytest.raises(ResultTypeError, match=message):
-        list(made.write(rows("ab"), [{"x": 1, "y": None}, {"x": None, "y": 2}]))
 
 
 def test_values_too_large_for_one_array_are_divided_with_their_rows(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.support import PATIENCE
 from udfs._sent.packed_function import PackedFunction
-from udfs._spark_thread.bridge import enrich
 from udfs._trio_thread.runtime import BlockedWorker, logger
 
 
@@ -30,7 +29,7 @@ class Released(logging.Handler):
 
 
 def test_a_function_that_blocks_the_loop_of_a_worker_is_reported(
-    settings: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+    settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def slow_lookup(number: int) -> int:
         assert warned.came.acquire(timeout=PATIENCE), "there was no warning"
@@ -40,7 +39,7 @@ def test_a_function_that_blocks_the_loop_of_a_worker_is_reported(
     monkeypatch.setattr(logger, "propagate", False)  # its thread may still log when the next test runs
     logger.addHandler(warned)
     try:
-        assert [row.result for chunk in enrich(iter([rows([1])]), settings(slow_lookup)) for row in chunk] == [1]
+        assert run_task(settings(slow_lookup), [1]) == [1]
     finally:
         logger.removeHandler(warned)
     [text] = warned.texts

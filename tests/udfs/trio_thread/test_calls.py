@@ -17,7 +17,6 @@ from trio_asyncio_io import (
     AsyncFunction,
     AsyncWaitOperator,
     ElementTimeoutError,
-    ExponentialBackoff,
     FixedDelay,
     NotAsyncError,
 )
@@ -50,6 +49,19 @@ def run(settings: Any, rows: Any) -> Any:
         calls = row_calls(function, on_timeout, made)
         async with AsyncWaitOperator(calls, source=rows(list(values)), **calls.options()) as operator:
             return [row async for row in operator.output]
+
+    return go
+
+
+@pytest.fixture
+def run_groups(settings: Any, autojump_clock: MockClock) -> Any:
+    """The rows of one batch, in groups, and their calls after their way through the operator."""
+
+    async def go(function: Any, *columns: Any, **more: Any) -> tuple[list[Row], GroupCalls]:
+        calls = group_calls(function, None, settings(function, **{"group": 3, **more}))
+        source = rows_of([pa.array(values) for values in columns], 0)
+        async with AsyncWaitOperator(calls, source=source, **calls.options()) as operator:
+            return [row async for row in operator.output], calls
 
     return go
 
@@ -87,28 +99,6 @@ async def test_a_report_shows_the_names_that_the_user_has_given(
     assert "<td>on_error</td><td>column</td>" in page
     assert "last_known" in page
     assert "RowCalls" not in page
-
-
-async def test_an_object_is_called_through_invoke(run: Any) -> None:
-    class Lookup(AsyncFunction[str, str]):
-        async def invoke(self, value: str) -> str:
-            return value.lower()
-
-    [row] = await run(Lookup(), ["EWR"])
-    assert row.result == "ewr"
-
-
-def wrapped(function: Any) -> Any:
-    """What a decorator without `async` makes of an async function."""
-    return function
-
-
-async def test_a_function_that_returns_a_coroutine_is_awaited(run: Any) -> None:
-    async def upper(value: str) -> str:
-        return value.upper()
-
-    [row] = await run(wrapped(upper), "a")
-    assert row.result == "A"
 
 
 @pytest.mark.parametrize(("show_values", "shown"), [(True, "'A'"), (False, "a result of the type str")])
@@ -218,34 +208,6 @@ async def test_without_skip_nulls_a_function_is_called_with_none(run: Any) -> No
     assert [(row.result, row.attempts) for row in await run(known, ["a", None])] == [(True, 1), (False, 1)]
 
 
-async def test_a_miss_is_retried_until_there_are_outputs(run: Any, autojump_clock: MockClock) -> None:
-    function = Scripted({"a": [Step(result=[]), Step(result=[]), Step(result=["found"])]})
-    [row] = await run(function, "a", retry=FixedDelay(5, 0.5, retry_on_result=lambda found: not found))
-    assert (row.result, row.attempts) == (["found"], 3)
-
-
-async def test_a_row_that_misses_for_minutes_holds_no_slot(run: Any, autojump_clock: MockClock) -> None:
-    recorder: Recorder[str, Any] = Recorder(Scripted({"a": [Step(result=None), Step(result="found")]}))
-    retry = FixedDelay(5, 60.0, retry_on_result=lambda found: found is None)
-    out = await run(recorder, "ab", retry=retry, capacity=1, timeout=90.0)
-    assert [row.result for row in out] == ["found", "b"]
-    assert [(call.value, call.started) for call in recorder.calls] == [("a", 0.0), ("b", 0.0), ("a", 60.0)]
-
-
-async def test_after_the_last_retry_the_last_result_is_used(run: Any, autojump_clock: MockClock) -> None:
-    retry = ExponentialBackoff(2, initial=0.1, maximum=1.0, retry_on_result=lambda result: result is None)
-    [row] = await run(Scripted(default=Step(result=None)), "a", retry=retry, on_error="column")
-    assert outcome(row) == (None, 3, None, None)
-
-
-@pytest.mark.parametrize("on_error", ["null", "column"])
-async def test_a_row_that_failed_has_its_last_exception(run: Any, on_error: str, autojump_clock: MockClock) -> None:
-    errors = [Step(1.0, error=OSError("busy")), Step(2.0, error=OSError("still busy"))]
-    [row] = await run(Scripted({"a": errors}), "a", retry=FixedDelay(1, 0.5), on_error=on_error)
-    result, attempts, exception, _ = outcome(row)
-    assert (result, attempts, exception) == (None, 2, "OSError('still busy')")
-
-
 async def test_the_error_column_has_the_seconds_from_first_call_to_last(run: Any, autojump_clock: MockClock) -> None:
     await trio.sleep(7.0)
     errors = [Step(1.0, error=OSError("busy")), Step(2.0, error=OSError("still busy"))]
@@ -273,13 +235,6 @@ async def test_a_timeout_is_a_failure(run: Any, autojump_clock: MockClock) -> No
     assert isinstance(failure.exception, ElementTimeoutError)
     assert str(failure.exception) == "the function gave no result for row ('b') within its timeout of 5 s"
     assert (failure.attempts, failure.seconds) == (1, 5.0)
-
-
-async def test_a_result_to_be_retried_is_discarded_at_the_deadline(run: Any, autojump_clock: MockClock) -> None:
-    retry = FixedDelay(9, 60.0, retry_on_result=lambda result: result == "pending")
-    [row] = await run(Scripted(default=Step(result="pending")), "a", retry=retry, timeout=5.0, on_error="null")
-    assert row.result is None
-    assert isinstance(row.failure.exception, ElementTimeoutError)
 
 
 async def test_on_timeout_provides_the_result(run: Any, autojump_clock: MockClock) -> None:
@@ -320,29 +275,12 @@ async def test_a_timeout_attribute_that_is_not_callable_is_ignored(run: Any, aut
         await run(Lookup(), "a", timeout=5.0)
 
 
-async def test_on_timeout_may_be_an_object(run: Any, autojump_clock: MockClock) -> None:
-    class GiveUp(AsyncFunction[str, str]):
-        async def invoke(self, value: str) -> str:
-            return f"no {value}"
-
-    [row] = await run(Scripted(default=Step(99.0)), "a", timeout=5.0, on_timeout=GiveUp())
-    assert row.result == "no a"
-
-
 async def test_an_exception_in_on_timeout_fails_the_row(run: Any, autojump_clock: MockClock) -> None:
     async def give_up(value: str) -> str:
         raise LookupError("no default either")
 
     [row] = await run(Scripted(default=Step(99.0)), "a", timeout=5.0, on_timeout=give_up, on_error="column")
     assert outcome(row) == (None, 1, "LookupError('no default either')", 5.0)
-
-
-async def test_a_wrong_number_of_inputs_raises_type_error(run: Any) -> None:
-    async def two(one: str, other: str) -> str:
-        return one + other
-
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
-        await run(two, "a")
 
 
 async def test_each_attempt_gets_lists_and_dicts_of_its_own(run: Any, autojump_clock: MockClock) -> None:
@@ -445,25 +383,20 @@ async def test_weights_of_a_row_include_second_calls_of_hedged(run: Any, autojum
 # Groups
 
 
-async def test_with_group_the_function_gets_a_list_for_each_column(settings: Any, autojump_clock: MockClock) -> None:
+async def test_with_group_the_function_gets_a_list_for_each_column(run_groups: Any) -> None:
     seen: list[Any] = []
 
     async def joined(names: list[str | None], numbers: list[int]) -> list[str]:
         seen.append((names, numbers))
         return [f"{name}{number}" for name, number in zip(names, numbers, strict=True)]
 
-    calls = group_calls(joined, None, settings(joined, group=3))
-    source = rows_of([pa.array(["a", None, "c", "d"]), pa.array([1, 2, 3, 4])], 0)
-    async with AsyncWaitOperator(calls, source=source, **calls.options()) as operator:
-        out = [row async for row in operator.output]
+    out, calls = await run_groups(joined, ["a", None, "c", "d"], [1, 2, 3, 4])
     assert [row.result for row in out] == ["a1", "None2", "c3", "d4"]
     assert seen == [(["a", None, "c"], [1, 2, 3]), (["d"], [4])]
     assert (calls.made, [row.attempts for row in out]) == (2, [1, 1, 1, 1])
 
 
-async def test_each_attempt_of_a_group_gets_lists_and_dicts_of_its_own(
-    settings: Any, rows: Any, autojump_clock: MockClock
-) -> None:
+async def test_each_attempt_of_a_group_gets_lists_and_dicts_of_its_own(run_groups: Any) -> None:
     seen: list[str] = []
 
     async def changes(values: list[list[str]]) -> list[int]:
@@ -471,23 +404,20 @@ async def test_each_attempt_of_a_group_gets_lists_and_dicts_of_its_own(
         values[0].append("x")
         raise ConnectionError
 
-    made = settings(changes, group=2, retry=FixedDelay(1, 0.5), on_error="null")
-    calls = group_calls(changes, None, made)
-    async with AsyncWaitOperator(calls, source=rows([["a"], ["b"]]), **calls.options()) as operator:
-        assert [row.inputs async for row in operator.output] == [(["a"],), (["b"],)]
+    out, _ = await run_groups(changes, [["a"], ["b"]], group=2, retry=FixedDelay(1, 0.5), on_error="null")
+    assert [row.inputs for row in out] == [(["a"],), (["b"],)]
     assert seen == ["[['a'], ['b']]"] * 2
 
 
-async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(settings: Any, autojump_clock: MockClock) -> None:
+async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(run_groups: Any) -> None:
     seen: list[list[str]] = []
 
     async def echoed(values: list[str]) -> list[str]:
         seen.append(values)
         return values
 
-    calls = group_calls(echoed, None, settings(echoed, group=3, skip_nulls=True))
-    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", None, "c"])], 0), **calls.options()) as operator:
-        assert [row.result async for row in operator.output] == ["a", None, "c"]
+    out, _ = await run_groups(echoed, ["a", None, "c"], skip_nulls=True)
+    assert [row.result for row in out] == ["a", None, "c"]
     assert seen == [["a", "c"]]
 
 
@@ -520,43 +450,33 @@ pd: Any = pytest.importorskip("pandas")
     ],
     ids=lambda value: f"{type(value).__module__}.{type(value).__name__}",
 )
-async def test_the_results_of_a_group_may_be_an_array(
-    settings: Any, autojump_clock: MockClock, results: Any, expected: list[Any]
-) -> None:
+async def test_the_results_of_a_group_may_be_an_array(run_groups: Any, results: Any, expected: list[Any]) -> None:
     """The values are those of Python, as from a list."""
 
     async def ask(values: list[str]) -> Any:
         return results
 
-    calls = group_calls(ask, None, settings(ask, group=3))
-    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
-        found = [row.result async for row in operator.output]
-    assert repr(found) == repr(expected)
+    out, _ = await run_groups(ask, ["a", "b", "c"])
+    assert repr([row.result for row in out]) == repr(expected)
 
 
-async def test_the_results_of_a_group_may_be_the_rows_of_an_array(settings: Any, autojump_clock: MockClock) -> None:
+async def test_the_results_of_a_group_may_be_the_rows_of_an_array(run_groups: Any) -> None:
     """Embedding models return them."""
 
     async def embed(values: list[str]) -> Any:
         return np.arange(len(values) * 4, dtype=np.float32).reshape(len(values), 4)
 
-    calls = group_calls(embed, None, settings(embed, group=3))
-    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
-        rows = [row async for row in operator.output]
+    rows, calls = await run_groups(embed, ["a", "b", "c"])
     for kind in (ArrayType(FloatType()), ArrayType(DoubleType())):
         [(_, array)] = ResultWriter(kind, "UTC", calls._settings).write(rows, [row.result for row in rows])
         assert array.to_pylist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
-async def test_nanoseconds_of_a_group_are_refused_where_microseconds_cannot_hold_them(
-    settings: Any, rows: Any, autojump_clock: MockClock
-) -> None:
+async def test_nanoseconds_of_a_group_are_refused_where_microseconds_cannot_hold_them(run_groups: Any) -> None:
     async def at(values: list[str]) -> Any:
         return np.array(["2013-01-01T00:00:00.000001", "2013-01-01T00:00:00.000001001"], "M8[ns]")
 
-    calls = group_calls(at, None, settings(at, group=2, on_error="null"))
-    async with AsyncWaitOperator(calls, source=rows(["a", "b"]), **calls.options()) as operator:
-        exact, refused = [row async for row in operator.output]
+    (exact, refused), calls = await run_groups(at, ["a", "b"], group=2, on_error="null")
     writer = ResultWriter(TimestampType(), "UTC", calls._settings)
     [(_, array)] = writer.write([exact, refused], [exact.result, refused.result])
     assert array.to_pylist() == [datetime(2013, 1, 1, microsecond=1, tzinfo=UTC), None]
@@ -565,27 +485,23 @@ async def test_nanoseconds_of_a_group_are_refused_where_microseconds_cannot_hold
 
 
 @pytest.mark.parametrize(
-    "results", [np.zeros(2), np.array(3), pd.Series([1.0]), pd.DataFrame({"a": [1, 2, 3]}), pa.array([1, 2, 3, 4])]
+    "results",
+    [["b", "c"], np.zeros(2), np.array(3), pd.Series([1.0]), pd.DataFrame({"a": [1, 2, 3]}), pa.array([1, 2, 3, 4])],
+    ids=lambda value: type(value).__name__,
 )
-async def test_an_array_of_another_length_is_refused(settings: Any, autojump_clock: MockClock, results: Any) -> None:
+async def test_another_number_of_results_is_refused(run_groups: Any, results: Any) -> None:
     async def ask(values: list[str]) -> Any:
         return results
 
-    calls = group_calls(ask, None, settings(ask, group=3))
     with pytest.raises((TypeError, ValueError), match="the function must return"):
-        async with AsyncWaitOperator(
-            calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()
-        ) as operator:
-            assert [row async for row in operator.output] == []
+        await run_groups(ask, ["a", "b", "c"])
 
 
-async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autojump_clock: MockClock) -> None:
+async def test_a_result_that_is_an_exception_fails_its_row(run_groups: Any) -> None:
     async def partly(values: list[str]) -> list[Any]:
         return [LookupError(value) if value == "b" else value for value in values]
 
-    calls = group_calls(partly, None, settings(partly, group=3, on_error="column"))
-    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
-        out = [row async for row in operator.output]
+    out, _ = await run_groups(partly, ["a", "b", "c"], on_error="column")
     assert [outcome(row)[:3] for row in out] == [
         ("a", 1, None),
         (None, 1, "LookupError('b')"),
@@ -593,44 +509,27 @@ async def test_a_result_that_is_an_exception_fails_its_row(settings: Any, autoju
     ]
 
 
-async def test_with_group_split_only_the_row_that_is_refused_fails(settings: Any, autojump_clock: MockClock) -> None:
+async def test_with_group_split_only_the_row_that_is_refused_fails(run_groups: Any) -> None:
     async def refused(values: list[str]) -> list[Any]:
         if "b" in values:
             raise LookupError("b")
         return values
 
-    calls = group_calls(refused, None, settings(refused, group=3, group_split=True, on_error="column"))
-    async with AsyncWaitOperator(calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()) as operator:
-        out = [row async for row in operator.output]
+    out, calls = await run_groups(refused, ["a", "b", "c"], group_split=True, on_error="column")
     assert [outcome(row)[:3] for row in out] == [("a", 3, None), (None, 3, "LookupError('b')"), ("c", 2, None)]
     assert calls.made == 5
 
 
-async def test_the_rows_of_a_group_have_equal_parts_of_its_weights(settings: Any, autojump_clock: MockClock) -> None:
+async def test_the_rows_of_a_group_have_equal_parts_of_its_weights(run_groups: Any) -> None:
     async def ask(values: list[int]) -> list[int]:
         settle(0.5)
         return values
 
-    made = settings(ask, group=2, gate=Budget(6.0, weight=float), metadata="how", on_error="null")
-    calls = group_calls(ask, None, made)
-    source = rows_of([pa.array([1, 3, 4, 4])], 0)
-    async with AsyncWaitOperator(calls, source=source, **calls.options()) as operator:
-        out = [row async for row in operator.output]
+    gate = Budget(6.0, weight=float)
+    out, calls = await run_groups(ask, [1, 3, 4, 4], group=2, gate=gate, metadata="how", on_error="null")
     assert [row.weights for row in out] == [(2.0, 0.25), (2.0, 0.25), None, None]
     assert [row.attempts for row in out] == [1, 1, 0, 0]
     assert calls.made == 1
-
-
-async def test_a_wrong_number_of_results_is_an_error(settings: Any) -> None:
-    async def wrong(values: list[str]) -> list[str]:
-        return values[1:]
-
-    calls = group_calls(wrong, None, settings(wrong, group=3))
-    with pytest.raises(ValueError, match="got 2 results for 3 values"):
-        async with AsyncWaitOperator(
-            calls, source=rows_of([pa.array(["a", "b", "c"])], 0), **calls.options()
-        ) as operator:
-            assert [row async for row in operator.output] == []
 
 
 async def upper_of_series(name: Any) -> Any:

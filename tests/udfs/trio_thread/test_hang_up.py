@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,14 +12,6 @@ from trio.testing import MockClock
 
 import udfs._trio_thread.hang_up
 from udfs._trio_thread.hang_up import until_hangup
-
-
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """The worker's socket and Spark's socket."""
-    ours, sparks = socket.socketpair()
-    with ours, sparks:
-        yield ours, sparks
 
 
 @pytest.fixture(params=["linux", "darwin"], autouse=True)

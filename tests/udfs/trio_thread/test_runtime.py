@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from errno import EMFILE
 from pathlib import Path
 from typing import Any
@@ -44,16 +43,6 @@ class Counted(AsyncFunction[int, int]):
         self.is_closed.set()
 
 
-@pytest.fixture
-def run_task(rows: Any) -> Callable[..., list[Any]]:
-    """Runs the rows of one Spark task and returns their results."""
-
-    def run(settings: Any, values: Any = (1, 2, 3)) -> list[Any]:
-        return [row.result for chunk in enrich(iter([rows(list(values))]), settings) for row in chunk]
-
-    return run
-
-
 def test_a_loop_that_cannot_start_is_an_error_with_the_cause_and_the_next_task_tries_again(
     run_task: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,16 +54,6 @@ def test_a_loop_that_cannot_start_is_an_error_with_the_cause_and_the_next_task_t
     with pytest.raises(RuntimeError, match=r"cannot start the loop that makes the calls .*Too many open files"):
         run_task(settings(Counted()))
     assert not Runtime._of_process
-
-
-def test_all_threads_get_the_same_loop() -> None:
-    found: list[Runtime] = []
-    threads = [threading.Thread(target=lambda: found.append(Runtime.current())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert found == [Runtime.current()] * 8
 
 
 def test_the_loop_runs_in_a_daemon_thread_of_its_own() -> None:

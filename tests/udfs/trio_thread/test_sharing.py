@@ -14,7 +14,6 @@ from tests.support import PATIENCE
 from udfs import shared
 from udfs._sent.packed_function import pack
 from udfs._spark_thread import bridge
-from udfs._spark_thread.bridge import enrich
 
 
 class Lines:
@@ -31,16 +30,6 @@ class Lines:
         yield self
         self.closed += 1
         self.is_closed.set()
-
-
-@pytest.fixture
-def run_task(rows: Any) -> Any:
-    """Runs the rows of one Spark task and returns their results."""
-
-    def run(settings: Any, values: Any = (1, 2, 3)) -> list[Any]:
-        return [row.result for chunk in enrich(iter([rows(list(values))]), settings) for row in chunk]
-
-    return run
 
 
 def user_of(resource: Any, factor: int) -> Any:

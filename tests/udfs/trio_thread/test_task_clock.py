@@ -14,6 +14,7 @@ from trio.testing import MockClock
 
 from trio_asyncio_io import AsyncWaitOperator, Totals
 from trio_asyncio_io.gates import Auto, RateLimit
+from trio_asyncio_io.integration import TaskTimes
 from udfs._plan.metrics import verdict_of
 from udfs._spark_thread.bridge import TaskOperator
 from udfs._trio_thread import task_clock, task_places
@@ -37,6 +38,21 @@ async def test_without_a_tail_its_search_ends_with_the_task() -> None:
     clock.drain(lambda: False)
     clock.stop()
     assert clock.times().tail == 0.0
+
+
+def rows_after(settings: Any, values: list[Any], rows: Any) -> list[Any]:
+    """The rows of a task with one batch."""
+    operator = TaskOperator(settings)
+    operator.send(rows(values))
+    finished = [row for chunk in operator.last_chunks() for row in chunk]
+    operator.close()
+    return finished
+
+
+def totals_of(finished: list[Any]) -> tuple[Totals, TaskTimes]:
+    """The last totals that a task has reported with its rows."""
+    last: tuple[Totals, TaskTimes] = [row.totals for row in finished if row.totals is not None][-1]
+    return last
 
 
 @pytest.fixture
@@ -146,11 +162,7 @@ def test_a_task_reports_its_times_and_totals_with_its_rows(settings: Any, rows: 
     async def double(value: int) -> int:
         return 2 * value
 
-    operator = TaskOperator(settings(double, has_metrics=True))
-    operator.send(rows([1, 2, 3]))
-    finished = [row for chunk in operator.last_chunks() for row in chunk]
-    operator.close()
-    [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
+    totals, times = totals_of(rows_after(settings(double, has_metrics=True), [1, 2, 3], rows))
     assert (totals.done, times.tasks, times.at_once) == (3, 1, 1)
     assert 0 <= times.start <= times.seconds
 
@@ -185,10 +197,7 @@ def test_the_totals_are_not_read_while_many_rows_wait_for_their_first_call(
         return value
 
     monkeypatch.setattr(AsyncWaitOperator, "totals", counted)
-    operator = TaskOperator(settings(suspends, capacity=2))
-    operator.send(rows(list(range(200))))
-    assert sum(len(chunk) for chunk in operator.last_chunks()) == 200
-    operator.close()
+    assert len(rows_after(settings(suspends, capacity=2), list(range(200)), rows)) == 200
     assert 0 < len(read) < 20
 
 
@@ -197,11 +206,9 @@ def test_rows_without_a_call_are_not_left(settings: Any, rows: Any) -> None:
         await trio.lowlevel.checkpoint()
         return value
 
-    operator = TaskOperator(settings(suspends, capacity=4, skip_nulls=True, has_metrics=True))
-    operator.send(rows([None] * 8 + [1]))
-    finished = [row for chunk in operator.last_chunks() for row in chunk]
-    operator.close()
-    [*_, (_, times)] = [row.totals for row in finished if row.totals is not None]
+    _, times = totals_of(
+        rows_after(settings(suspends, capacity=4, skip_nulls=True, has_metrics=True), [None] * 8 + [1], rows)
+    )
     assert times.tail > 0
 
 
@@ -226,12 +233,6 @@ def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, ro
         time.sleep(0.01)  # noqa: ASYNC251 - what it must not do
         return value
 
-    batch = rows(list(range(40)))
-    operator = TaskOperator(settings(blocks, has_metrics=True, capacity=8))
-    operator.send(batch)
-    finished = [row for chunk in operator.last_chunks() for row in chunk]
-    operator.close()
-    assert len(finished) == 40
-    verdict = verdict_of(*[row.totals for row in finished if row.totals is not None][-1])
+    verdict = verdict_of(*totals_of(rows_after(settings(blocks, has_metrics=True, capacity=8), list(range(40)), rows)))
     assert verdict.limit == "blocking", verdict
     assert "adapters.in_thread" in verdict.advice

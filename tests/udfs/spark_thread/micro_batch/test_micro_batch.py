@@ -129,11 +129,6 @@ def test_a_row_older_than_max_age_is_not_called_again_and_has_an_error(run: Any)
     assert left == []
 
 
-def test_a_row_older_than_max_age_is_null_if_on_error_is_null(run: Any) -> None:
-    out, _ = run(twice, OLD, max_age=10.0, now=20_000, on_error="null")
-    assert {row["n"]: row["twice"] for row in out} == {1: None, 2: 4, 3: None}
-
-
 def test_a_row_older_than_max_age_fails_the_task_if_on_error_is_raise(run: Any) -> None:
     with pytest.raises(CarriedTooLongError, match=r"not finished in 20\.0 s and 7 calls") as caught:
         run(twice, OLD, max_age=10.0, now=20_000)
@@ -203,19 +198,6 @@ def test_the_function_gets_carried_timestamps_in_the_time_zone_of_the_query(run:
 
     run(hour, [CarriedRows.new(at("Asia/Tokyo"), 0), CarriedRows.new(at("UTC"), 0)])
     assert seen == [0, 0]
-
-
-def test_a_row_whose_input_python_cannot_represent_fails_without_a_call_and_is_not_carried_over(run: Any) -> None:
-    rows = pa.RecordBatch.from_pydict({"at": pa.array([0, 253_402_300_800_000_000], pa.timestamp("us"))})
-    calls: list[Any] = []
-
-    async def count(value: Any) -> int:
-        calls.append(value)
-        return len(calls)
-
-    out, left = run(count, [CarriedRows.new(rows.append_column("n", pa.array([1, 2])), 0)], on_error="null", drop="at")
-    assert {row["n"]: row["twice"] for row in out} == {1: 1, 2: None}
-    assert (len(calls), left) == (1, [])
 
 
 def test_a_row_that_fails_without_a_call_waits_for_the_rows_of_its_key(run: Any) -> None:
