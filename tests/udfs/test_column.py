@@ -65,20 +65,9 @@ def test_a_missing_return_type_or_a_blocking_function_is_a_type_error(arguments:
         async_pandas_udf(*arguments, timeout=5.0)
 
 
-def test_the_decorator_refuses_a_blocking_function() -> None:
-    decorate = async_pandas_udf("long", timeout=5.0)
-    with pytest.raises(TypeError, match="the function must be async, got len"):
-        decorate(len)
-
-
 def test_timeout_is_required() -> None:
     with pytest.raises(TypeError, match="timeout"):
         async_pandas_udf(look_up, "long")  # type: ignore[call-arg]
-
-
-def test_the_mode_cannot_be_chosen() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'mode'"):
-        async_pandas_udf(look_up, "long", timeout=5.0, mode="unordered")
 
 
 def test_a_udf_needs_at_least_one_column() -> None:
@@ -93,21 +82,20 @@ def test_a_udf_needs_a_column_for_each_parameter(made: Any) -> None:
         made("a", "b")
 
 
-@pytest.mark.parametrize(("metadata", "on_error"), [("result", "null"), ("Result", "raise"), ("error", "column")])
-def test_metadata_with_the_name_of_another_field_is_refused(metadata: str, on_error: Any) -> None:
-    message = f"the column has a field {metadata!r} already: give metadata another name"
-    with pytest.raises(ValueError, match=message):
-        async_pandas_udf(look_up, "long", timeout=5.0, metadata=metadata, on_error=on_error)
-
-
-def test_metadata_may_be_named_error_without_a_field_of_errors() -> None:
-    assert async_pandas_udf(look_up, "long", timeout=5.0, metadata="error").settings.metadata == "error"
-
-
-@pytest.mark.parametrize("error", ["result", "Result"])
-def test_an_error_field_with_the_name_of_the_result_is_refused(error: str) -> None:
-    with pytest.raises(ValueError, match=f"the column has a field {error!r} already: give error another name"):
-        async_pandas_udf(look_up, "long", timeout=5.0, on_error="column", error=error)
+@pytest.mark.parametrize(
+    ("option", "name", "on_error"),
+    [
+        ("metadata", "result", "null"),
+        ("metadata", "Result", "raise"),
+        ("metadata", "error", "column"),
+        ("error", "result", "column"),
+        ("error", "Result", "column"),
+    ],
+)
+def test_a_field_with_the_name_of_another_one_is_refused(option: str, name: str, on_error: Any) -> None:
+    more: Any = {option: name}
+    with pytest.raises(ValueError, match=f"the column has a field {name!r} already: give {option} another name"):
+        async_pandas_udf(look_up, "long", timeout=5.0, on_error=on_error, **more)
 
 
 def test_the_field_of_errors_has_the_given_name() -> None:

@@ -78,8 +78,7 @@ def test_a_job_takes_the_time_of_its_tasks_in_front_of_one_service(name: str, si
     ("options", "gate"),
     [
         ({"gate": RateLimit(50.0)}, RateLimit(50.0)),
-        pytest.param({"cluster_rate": 200}, RateLimit(50.0), marks=pytest.mark.thorough),
-        ({"cluster_rate": ClusterRate(203, by="share")}, RateLimit(50.0)),
+        pytest.param({"cluster_rate": ClusterRate(203, by="share")}, RateLimit(50.0), marks=pytest.mark.thorough),
     ],
 )
 def test_a_gate_of_each_task_limits_the_partitions_of_each(options: dict[str, Any], gate: RateLimit) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType
 
 from tests.docs.public import PUBLIC
 from tests.udfs.http.proxying import proxying
-from tests.udfs.http.serving import ok, refusing, serving
+from tests.udfs.http.serving import ok, serving
 from tests.udfs.http_columns.working import get
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
@@ -231,19 +231,6 @@ def test_a_memo_whose_files_cannot_be_merged_logs_no_secret(
     merge(directory)
     assert "the memo s3://***@bucket/memo could not be merged: no route to host" in caplog.text
     assert "SECRET" not in caplog.text + str(vars(directory))
-
-
-async def test_a_row_that_failed_shows_no_secret() -> None:
-    with refusing() as port:
-        rows = await get(
-            f"http://u:{SECRET}@127.0.0.1:{port}/?key={SECRET}",
-            f"http://u:{SECRET}@host:port/",
-            f"ftp://u:{SECRET}@host/",
-            headers={"authorization": SECRET},
-            retries=0,
-        )
-    assert [row["error"]["type"] for row in rows] == ["ConnectError", "InvalidURL", "UnsupportedProtocol"]
-    assert "SECRET" not in str(rows)
 
 
 async def test_a_url_that_cannot_be_requested_shows_no_secret() -> None:

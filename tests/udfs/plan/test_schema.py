@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -54,17 +53,32 @@ def test_existing_inputs_and_new_additions_are_accepted() -> None:
     check_columns(FLIGHTS, new("temp", "wind"), ["origin", "Time_Hour"], case=True)
 
 
-def test_a_missing_input_is_named_together_with_the_existing_columns() -> None:
-    with pytest.raises(ValueError, match="no such column: 'orgin' \\(columns: origin, dest, Time_Hour"):
-        check_columns(FLIGHTS, new("temp"), ["orgin"], case=False)
+@pytest.mark.parametrize(
+    ("inputs", "added", "case", "message"),
+    [
+        (["orgin"], ["temp"], False, r"no such column: 'orgin' \(columns: origin, .*; did you mean 'origin'\?$"),
+        (["timehour"], ["temp"], False, r"no such column: 'timehour' .*; did you mean 'Time_Hour'\?$"),
+        (["x"], ["temp"], False, r"no such column: 'x' \(columns: origin, dest, Time_Hour\)$"),
+        (["origin"], ["temp", "dest"], True, "there is a column 'dest' already"),
+        (["ORIGIN"], ["temp"], True, "no such column: 'ORIGIN'"),
+        (["origin"], ["time_hour"], False, "there is a column 'time_hour' already"),
+        (["origin"], ["temp", "temp"], True, r"two new columns have the same name \(temp, temp\): rename one$"),
+        (["origin"], ["temp", "TEMP"], False, r"two new columns have the same name \(temp, TEMP\): rename one$"),
+    ],
+    ids=str,
+)
+def test_a_column_that_is_missing_or_exists_already_is_named(
+    inputs: list[str], added: list[str], case: bool, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_columns(FLIGHTS, new(*added), inputs, case=case)
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("timehour", "; did you mean 'Time_Hour'?"), ("orgin", "; did you mean 'origin'?"), ("x", ")")]
+    ("inputs", "added", "case"), [(["ORIGIN"], ["temp"], False), (["origin"], ["time_hour"], True)]
 )
-def test_a_missing_input_comes_with_the_nearest_column(name: str, hint: str) -> None:
-    with pytest.raises(ValueError, match=rf"{re.escape(hint)}$"):
-        check_columns(FLIGHTS, new("temp"), [name], case=False)
+def test_names_are_case_sensitive_only_if_the_session_is(inputs: list[str], added: list[str], case: bool) -> None:
+    check_columns(FLIGHTS, new(*added), inputs, case=case)
 
 
 @pytest.mark.parametrize(("name", "hint"), [("nme", r"; did you mean 'name'\?: rename"), ("x", r"\): rename")])
@@ -82,18 +96,6 @@ def test_an_existing_addition_with_an_option_of_its_own_names_the_option() -> No
     )
     with pytest.raises(ValueError, match=message):
         check_columns(["id", "Error"], [("temp", ""), ("error", "error")], ["id"], case=False)
-
-
-def test_an_existing_addition_is_named() -> None:
-    with pytest.raises(ValueError, match="there is a column 'dest' already"):
-        check_columns(FLIGHTS, new("temp", "dest"), ["origin"], case=True)
-
-
-@pytest.mark.parametrize(("inputs", "added"), [(["ORIGIN"], ["temp"]), (["origin"], ["time_hour"])])
-def test_names_are_case_sensitive_only_if_the_session_is(inputs: list[str], added: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"no such column: 'ORIGIN'|there is a column 'time_hour' already"):
-        check_columns(FLIGHTS, new(*added), inputs, case=inputs == ["ORIGIN"])
-    check_columns(FLIGHTS, new(*added), inputs, case=inputs != ["ORIGIN"])
 
 
 def test_an_ambiguous_input_is_refused() -> None:
@@ -118,12 +120,6 @@ def test_columns_are_numbered_if_spark_cannot_look_one_up(name: str) -> None:
 
 def test_numbers_of_columns_leave_out_those_that_a_new_column_has() -> None:
     assert lookup_names(["a.b", "a.b"], ["__hash", "_0"]) == ["_1", "_2"]
-
-
-@pytest.mark.parametrize(("added", "case"), [(["temp", "temp"], True), (["temp", "TEMP"], False)])
-def test_a_duplicate_addition_is_refused(added: list[str], case: bool) -> None:
-    with pytest.raises(ValueError, match=r"two new columns have the same name \(temp, \w+\): rename one$"):
-        check_columns(FLIGHTS, new(*added), ["origin"], case=case)
 
 
 def test_a_column_is_found_by_name() -> None:
@@ -159,14 +155,11 @@ def test_other_types_are_not_event_times(position: int) -> None:
     ("interval", "expected"),
     [
         ("10 seconds", 10_000_000),
-        ("1 second", 1_000_000),
         ("0 seconds", 0),
         ("250 milliseconds", 250_000),
-        ("7 microseconds", 7),
         ("1 hour 30 minutes", 5_400_000_000),
         ("1.5 hours", 5_400_000_000),
         ("2 days", 172_800_000_000),
-        ("1 week", 604_800_000_000),
         ("INTERVAL 10 SECONDS", 10_000_000),
         ("  interval   2  hours  ", 7_200_000_000),
         ("10seconds", 10_000_000),
@@ -177,19 +170,7 @@ def test_an_interval_is_read_as_spark_reads_it(interval: str, expected: int) -> 
 
 
 @pytest.mark.parametrize(
-    "interval",
-    [
-        "",
-        "soon",
-        "10",
-        "seconds",
-        "-10 seconds",
-        "10 seconds ago",
-        "1 hour, 2 minutes",
-        "1 hour and 2 minutes",
-        "1 month",
-        "10 ms",
-    ],
+    "interval", ["", "soon", "10", "seconds", "-10 seconds", "10 seconds ago", "1 hour, 2 minutes", "1 month"]
 )
 def test_invalid_intervals_are_refused(interval: str) -> None:
     with pytest.raises(

@@ -45,13 +45,10 @@ def test_the_time_zone_is_the_sessions() -> None:
     ("master", "conf", "slots"),
     [
         ("local", {}, 1),
-        ("local[3]", {}, 3),
         ("local[ 3 , 2 ]", {}, 3),
         ("local[*]", {}, 16),
-        ("local[*,4]", {}, 16),
         ("local[4]", {"spark_task_cpus": 2}, 2),
         ("local[2]", {"spark_task_cpus": 4}, 1),
-        ("local-cluster[2,3,1024]", {}, 6),
         ("local-cluster[2,3,1024]", {"spark_task_cpus": 2}, 2),
         ("spark://here:7077", {"spark_cores_max": 12}, 12),
         ("spark://here:7077", {"spark_cores_max": 12, "spark_task_cpus": 5}, 2),

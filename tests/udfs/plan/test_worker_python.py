@@ -49,11 +49,8 @@ def test_the_users_environment_variable_has_precedence(monkeypatch: pytest.Monke
     assert python_of("local[2]") == "python3"
 
 
-def test_the_users_setting_has_precedence() -> None:
+def test_a_python_of_the_users_setting_or_of_the_context_has_precedence() -> None:
     assert python_of("local[2]", spark_pyspark_python="/opt/python") == "python3"
-
-
-def test_a_python_set_on_the_context_has_precedence() -> None:
     assert python_of("local[2]", "/opt/python") == "/opt/python"
 
 

@@ -33,15 +33,6 @@ def test_the_first_row_of_a_chunk_has_its_sums(rows: Any) -> None:
     assert array.field("numbers").to_pylist()[1:] == [None] * 3
 
 
-def test_a_row_counts_once_however_many_outputs_it_has(rows: Any) -> None:
-    first, second = rows("ab")
-    first.attempts, second.attempts = 2, 3
-    column = MetricsColumn()
-    array = column.array([first, first, second, second, second])
-    assert array[0]["numbers"].as_py()[NUMBERS["rows.calls"]] == 5
-    assert [each is None for each in array.field("seconds").to_pylist()] == [False, True, False, True, True]
-
-
 def test_a_row_counts_once_if_its_outputs_are_in_two_arrays(rows: Any) -> None:
     first, second = rows("ab")
     first.attempts, second.attempts = 2, 3

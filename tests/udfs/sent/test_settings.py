@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io import ExponentialBackoff, FixedDelay, Options
+from trio_asyncio_io import ExponentialBackoff, FixedDelay, Observer, Options
 from trio_asyncio_io.gates import Auto, RateLimit
 from udfs._plan.arguments import make_settings
 from udfs._sent.settings import Settings
@@ -51,75 +51,63 @@ def test_a_capacity_that_is_to_be_found_is_sent_as_a_gate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "error", "message"),
     [
-        ({"open_timeout": 0}, "open_timeout must be above 0 seconds, got 0"),
-        ({"open_timeout": math.nan}, "open_timeout must be above 0 seconds, got nan"),
-        ({"buffer_bytes": 0}, "buffer_bytes must be at least 1, got 0"),
-        ({"capacity": 0}, "capacity must be at least 1, got 0"),
-        ({"capacity": -3}, "capacity must be at least 1, got -3"),
-        ({"capacity": 10, "buffer": 9}, "buffer must be at least the capacity, 10, got 9"),
-        ({"timeout": -1.0}, r"timeout must be seconds, not negative and not NaN .*, got -1\.0"),
-        ({"timeout": math.nan}, "timeout must be seconds, not negative and not NaN .*, got nan"),
-        ({"on_error": "skip"}, """on_error must be "raise", "null" or "column", got 'skip\'"""),
-        ({"on_error": None}, "on_error must be .* got None"),
+        ({"open_timeout": 0}, ValueError, "open_timeout must be above 0 seconds, got 0"),
+        ({"buffer_bytes": 0}, ValueError, "buffer_bytes must be at least 1, got 0"),
+        ({"capacity": 0}, ValueError, "capacity must be at least 1, got 0"),
+        ({"capacity": 10, "buffer": 9}, ValueError, "buffer must be at least the capacity, 10, got 9"),
+        ({"timeout": math.nan}, ValueError, "timeout must be seconds, not negative and not NaN .*, got nan"),
+        ({"on_error": "skip"}, ValueError, """on_error must be "raise", "null" or "column", got 'skip\'"""),
+        ({"capacity": 1.5}, TypeError, r'capacity must be a whole number, "auto" or a gates.Auto, got 1\.5'),
+        ({"capacity": "10"}, TypeError, "capacity must be .*, got '10'"),
+        ({"buffer": 1e6}, TypeError, "buffer must be a whole number"),
+        (
+            {"timeout": None},
+            TypeError,
+            r"timeout must be seconds as a number such as 5.0 \(math.inf for none\), got",
+        ),
+        ({"skip_nulls": None}, TypeError, "skip_nulls must be True or False, got None"),
+        ({"retry": 3}, TypeError, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
+        ({"on_timeout": "null"}, TypeError, "on_timeout must be an async callable or an AsyncFunction, got 'null'"),
+        ({"error": None}, TypeError, "error must be the name of a new column, got None"),
+        ({"metadata": ""}, TypeError, "metadata must be the name of a new column, got ''"),
+        ({"on_timeout": print}, TypeError, "on_timeout must be async, got print"),
+        ({"open_timeout": "30"}, TypeError, "open_timeout must be a number of seconds, got '30'"),
+        ({"observer": "me"}, TypeError, "observer must be an Observer or None, got 'me'"),
     ],
     ids=str,
 )
-def test_a_value_out_of_range_is_a_value_error_that_names_the_parameter(
-    arguments: dict[str, Any], message: str
+def test_a_bad_value_is_an_error_that_names_the_parameter(
+    arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(error, match=message):
         made(**arguments)
+
+
+class Locked(Observer):
+    def __init__(self) -> None:
+        self.lock = LOCK
+
+
+LOCK = threading.Lock()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "argument",
     [
-        ({"capacity": 1.5}, r'capacity must be a whole number, "auto" or a gates.Auto, got 1\.5'),
-        ({"capacity": "10"}, "capacity must be .*, got '10'"),
-        ({"capacity": True}, "capacity must be .*, got True"),
-        ({"buffer": 1e6}, "buffer must be a whole number"),
-        ({"timeout": None}, r"timeout must be seconds as a number such as 5.0 \(math.inf for none\), got None"),
-        ({"timeout": "5"}, "timeout must be seconds as a number"),
-        ({"skip_nulls": None}, "skip_nulls must be True or False, got None"),
-        ({"retry": 3}, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
-        ({"on_timeout": "null"}, "on_timeout must be an async callable or an AsyncFunction, got 'null'"),
-        ({"error": None}, "error must be the name of a new column, got None"),
-        ({"metadata": ""}, "metadata must be the name of a new column, got ''"),
-        ({"on_timeout": print}, "on_timeout must be async, got print"),
+        {"retry": ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=lambda error, lock=LOCK: lock.locked())},
+        {"gate": RateLimit(1.0, weight=lambda value, lock=LOCK: lock or 1.0)},
+        {"observer": Locked()},
     ],
-    ids=str,
+    ids=lambda argument: next(iter(argument)),
 )
-def test_a_value_of_the_wrong_type_is_a_type_error_that_names_the_parameter(
-    arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(TypeError, match=message):
-        made(**arguments)
-
-
-def test_timeout_may_be_infinite() -> None:
-    assert made(timeout=math.inf).options.timeout == math.inf
-
-
-def test_a_retry_strategy_that_cannot_be_pickled_is_refused_with_the_pattern() -> None:
-    lock = threading.Lock()
-    strategy = ExponentialBackoff(3, initial=0.1, maximum=1.0, retry_on=lambda error: lock.locked())
+def test_an_argument_that_cannot_be_pickled_is_refused_with_the_pattern(argument: dict[str, Any]) -> None:
     with pytest.raises(
-        TypeError, match=r"retry captures something .* that cannot be sent to the workers[\s\S]*async def open"
+        TypeError,
+        match=rf"^{next(iter(argument))} captures something .* that cannot be sent to the workers[\s\S]*async def open",
     ):
-        made(retry=strategy)
-
-
-def test_open_timeout_must_be_a_number() -> None:
-    with pytest.raises(TypeError, match="open_timeout must be a number of seconds, got '30'"):
-        made(open_timeout="30")
-
-
-def test_a_gate_that_cannot_be_sent_is_refused() -> None:
-    unsendable = threading.Lock()
-    with pytest.raises(TypeError, match=r"^gate captures something"):
-        made(gate=RateLimit(1.0, weight=lambda value: unsendable or 1.0))
+        made(**argument)
 
 
 def test_settings_with_a_gate_can_be_pickled() -> None:

@@ -37,10 +37,6 @@ async def price(shop: int, currency: str, amount: int, language: str = "en") -> 
     return f"{amount} {currency}"
 
 
-def add(a: int, b: int) -> int:
-    return a + b
-
-
 class Lookup(AsyncFunction[int, int]):
     async def invoke(self, a: int) -> int:
         return a
@@ -79,12 +75,9 @@ def with_callback(a: int, result_future: ResultFuture[int]) -> None:
         (one, {1}),
         (Lookup(), {1}),
         (optional, {1, 2}),
-        (partial(optional, c=1), {1, 2}),
         (partial(optional, 1), {1}),
         (any_number, {1, 2, 3}),
-        (cached(one), {1}),
         (hedged(cached(optional), after=1.0), {1, 2}),
-        (in_thread(add), {2}),
         (in_thread(max), {1, 2, 3}),
         (from_callback(with_callback), {1, 2, 3}),
         (Twice(one), {1, 2, 3}),
