@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from udfs.http import StackTransport, client
+from udfs.http._origin import origin_of_url
 
 
 def test_public_names_have_the_address_of_the_public_module() -> None:
@@ -41,3 +42,25 @@ def test_an_option_for_connections_is_refused_with_advice(option: dict[str, Any]
 def test_an_unknown_option_is_refused_by_httpx() -> None:
     with pytest.raises(TypeError, match="proxyy"):
         client(proxyy="http://proxy")
+
+
+# Origins
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "/no/host", "http:///path"])
+async def test_a_url_of_another_scheme_or_without_a_host_is_refused(url: str) -> None:
+    async with client() as http:
+        with pytest.raises(httpx.UnsupportedProtocol, match="must start with http"):
+            await http.get(url)
+
+
+def test_a_url_without_a_host_has_no_origin() -> None:
+    """A client completes such a URL with its base URL; a transport that is used alone does not."""
+    with pytest.raises(httpx.UnsupportedProtocol, match="name a host, got 'http'"):
+        origin_of_url(httpx.URL("http:///path"))
+
+
+async def test_a_base_url_without_a_scheme_is_named() -> None:
+    async with client(base_url="127.0.0.1:8000") as http:
+        with pytest.raises(httpx.UnsupportedProtocol, match="got none: complete the URL of the request, or base_url"):
+            await http.get("/planes")

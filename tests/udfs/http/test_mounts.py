@@ -6,13 +6,15 @@ import gzip
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import trio
 
 from tests.udfs.http.comparing import outcome
-from tests.udfs.http.serving import Peer, Respond, ok, serving
+from tests.udfs.http.serving import Peer, Respond, Server, ok, serving
 from udfs.http import BodyTooLargeError, StackTransport, client
 
 URLS = [
@@ -311,3 +313,16 @@ async def test_a_client_closes_its_transports() -> None:
         pass
     assert transport.is_closed
     assert mounted.is_closed
+
+
+async def test_a_mount_sends_the_requests_to_one_host_to_a_unix_socket(tmp_path: Path) -> None:
+    server = Server(ok)
+    path = str(tmp_path / "socket")
+    with trio.socket.socket(trio.socket.AF_UNIX) as listening:
+        await listening.bind(path)
+        listening.listen()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.serve_listeners, server.serve, [trio.SocketListener(listening)])
+            async with client(mounts={"http://engine": httpx.AsyncHTTPTransport(uds=path)}) as http:
+                assert (await http.get("http://engine/a")).text == "/a"
+            nursery.cancel_scope.cancel()

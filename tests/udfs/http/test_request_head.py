@@ -25,12 +25,6 @@ def rendered(sent: httpx.Request) -> RequestHead:
     return render_head(sent.method, target, tuple(sent.headers.raw))
 
 
-def test_the_head_has_a_request_line_and_the_headers() -> None:
-    head, length, _ = rendered(request("GET", (b"Accept", b"*/*"), (b"Empty", b""), (b"Name", b"\xe9 a\tb")))
-    assert head == b"GET /path?query HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nEmpty: \r\nName: \xe9 a\tb\r\n\r\n"
-    assert length == 0
-
-
 def test_the_extension_target_replaces_the_target() -> None:
     assert rendered(request("OPTIONS", extensions={"target": b"*"}))[0].startswith(b"OPTIONS * HTTP/1.1\r\n")
 

@@ -144,48 +144,34 @@ def responding(responses: Callable[[Records, bytes], bytes]) -> Serve:
 # Surplus data
 
 
-async def test_a_response_in_a_second_record_never_answers_the_next_request(context: ssl.SSLContext) -> None:
+SURPLUS: dict[str, Callable[[Records], bytes]] = {
+    "a record": lambda records: records.records(FORGED),
+    **{f"{size} bytes": lambda records, size=size: records.records(FORGED)[:size] for size in (1, 4, 5, 6, 40)},
+    "no TLS": lambda _: b"this is not TLS, whatever it is",
+    "a close_notify": Records.close_notify,
+}
+
+
+@pytest.mark.parametrize("surplus", SURPLUS.values(), ids=SURPLUS)
+async def test_what_follows_a_response_prevents_reuse_and_answers_no_request(
+    context: ssl.SSLContext, surplus: Callable[[Records], bytes]
+) -> None:
+    """OpenSSL does not show the start of a record. Its rest would arrive as the response to the next request."""
+
     def respond(records: Records, target: bytes) -> bytes:
-        return records.records(whole(target), FORGED) if target == b"/a" else records.records(whole(target))
+        return records.records(whole(target)) + (surplus(records) if target == b"/a" else b"")
 
     async with peers(responding(respond), context) as (http, accepted):
         assert [(await http.get(path)).text for path in ("/a", "/b", "/c")] == ["/a", "/b", "/c"]
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b", b"/c"]]
 
 
-@pytest.mark.parametrize("size", [1, 4, 5, 6, 40])
-async def test_the_start_of_a_record_after_a_response_prevents_reuse(context: ssl.SSLContext, size: int) -> None:
-    """OpenSSL does not show it, and the rest of it would arrive as the response to the next request."""
-
-    def respond(records: Records, target: bytes) -> bytes:
-        good = records.records(whole(target))
-        return good + records.records(FORGED)[:size] if target == b"/a" else good
-
-    async with peers(responding(respond), context) as (http, accepted):
-        assert [(await http.get(path)).text for path in ("/a", "/b", "/c")] == ["/a", "/b", "/c"]
-        assert [records.requests for records in accepted] == [[b"/a"], [b"/b", b"/c"]]
-
-
-@pytest.mark.parametrize("is_idle", [False, True])
-async def test_a_close_notify_prevents_reuse(context: ssl.SSLContext, is_idle: bool) -> None:
-    def respond(records: Records, target: bytes) -> bytes:
-        return records.records(whole(target)) + (b"" if is_idle else records.close_notify())
-
-    async with peers(responding(respond), context) as (http, accepted):
+async def test_a_close_notify_on_an_idle_connection_prevents_reuse(context: ssl.SSLContext) -> None:
+    async with peers(responding(lambda records, target: records.records(whole(target))), context) as (http, accepted):
         assert (await http.get("/a")).text == "/a"
-        if is_idle:
-            await trio.testing.wait_all_tasks_blocked()
-            await accepted[0].send(accepted[0].close_notify())
+        await trio.testing.wait_all_tasks_blocked()
+        await accepted[0].send(accepted[0].close_notify())
         assert (await http.get("/b")).text == "/b"
-        assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
-
-
-async def test_data_after_a_response_that_is_not_tls_prevents_reuse(context: ssl.SSLContext) -> None:
-    def respond(records: Records, target: bytes) -> bytes:
-        return records.records(whole(target)) + b"this is not TLS, whatever it is"
-
-    async with peers(responding(respond), context) as (http, accepted):
-        assert [(await http.get(path)).text for path in ("/a", "/b")] == ["/a", "/b"]
         assert [records.requests for records in accepted] == [[b"/a"], [b"/b"]]
 
 

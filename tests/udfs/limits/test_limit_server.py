@@ -275,17 +275,6 @@ async def test_a_thread_that_takes_over_knows_the_budgets(server: LimitServer) -
         assert (await client.grant(budget_request(1, 4.0, "b"))).lease == 0.0
 
 
-async def test_a_server_that_takes_over_knows_the_budgets_of_the_file(server: LimitServer, tmp_path: Path) -> None:
-    path = str(tmp_path / "budgets")
-    server.add(ClusterBudget(10.0, name="books", path=path))
-    async with opened(server) as client:
-        await client.grant(budget_request(1, 7.0))
-    with made_server() as other:
-        other.add(ClusterBudget(10.0, name="books", path=path))
-        async with opened(other) as client:
-            assert (await client.grant(budget_request(1, 4.0, "b"))).left == 3.0
-
-
 async def test_a_budget_that_nobody_has_named_is_not_leased(server: LimitServer) -> None:
     async with opened(server) as client:
         with pytest.raises(GrantRefusedError, match="has forgotten the budget 'books'") as caught:

@@ -88,3 +88,10 @@ def test_inputs_must_be_a_list_of_names(inputs: Any) -> None:
 
 def test_inputs_may_be_any_sequence_of_names() -> None:
     assert column_names("inputs", ("a", "b")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("arguments", [{"event_time": "at"}, {"max_out_of_orderness": "10 seconds"}], ids=str)
+def test_ordered_wait_refuses_event_time_and_names_unordered_wait(arguments: dict[str, Any]) -> None:
+    df: Any = None  # it is not read
+    with pytest.raises(TypeError, match=r"^ordered_wait has no event_time: .* or use unordered_wait$"):
+        ordered_wait(df, str, "answer string", timeout=5.0, **arguments)

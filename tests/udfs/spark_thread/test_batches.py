@@ -1,4 +1,4 @@
-"""Input batches, from which rows are taken in any order."""
+"""Record batches: input batches, from which rows are taken in any order, and slices of a limited size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import udfs._spark_thread.batches
 from udfs._sent.row import Row
-from udfs._spark_thread.batches import InputBatches, ranges
+from udfs._spark_thread.batches import InputBatches, ranges, slices
 
 TYPES = {
     "null": (pa.null(), None),
@@ -133,3 +133,26 @@ def test_rows_that_could_be_too_large_together_are_divided_into_several_batches(
     number = batches.add(batch(*["a" * 1_000, "b" * 1_000, "c" * 5_000, "d"]))
     found = [column(each) for each in batches.take(rows_at(*[(number, n) for n in (0, 1, 1, 2, 3)]), 2)]
     assert [[text[0] for text in each] for each in found] == [["a", "b"], ["b"], ["c"], ["d"]]
+
+
+# Slices
+
+
+def test_a_row_above_the_limit_has_its_own_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udfs._spark_thread.batches, "SLICE_BYTES", 10)
+    assert [each.to_pylist() for each in slices(pa.array(["x" * 50, "y" * 50]))] == [["x" * 50], ["y" * 50]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], []),
+        ([0], [(0, 1)]),
+        ([0, 0, 0], [(0, 3)]),
+        ([5, 5, 1], [(0, 2), (2, 3)]),
+        ([11, 1, 11], [(0, 1), (1, 2), (2, 3)]),
+        ([3, 3, 3, 3], [(0, 3), (3, 4)]),
+    ],
+)
+def test_ranges_add_up_to_at_most_the_limit(sizes: list[int], expected: list[tuple[int, int]]) -> None:
+    assert list(ranges(sizes, limit=10)) == expected
