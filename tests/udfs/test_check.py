@@ -195,6 +195,14 @@ def test_the_output_of_java_may_be_in_another_encoding(tmp_path: Path) -> None:
     assert check_java().state == "ok"
 
 
+def test_without_java_the_remedy_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    found = check_java()
+    assert (found.state, found.text) == ("fault", "no java on PATH, and JAVA_HOME is not set")
+    assert "apt-get install" in found.remedy
+
+
 @pytest.mark.parametrize(
     ("script", "text"),
     [

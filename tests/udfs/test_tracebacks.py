@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from udfs._plan.arguments import make_settings
 from udfs._plan.worker_python import for_map_in_arrow
 from udfs._sent.settings import Enrichment
 from udfs._spark_thread.conversion import RowConversion
-from udfs._tracebacks import traceback_as_note
+from udfs._tracebacks import starting_in_user_code, traceback_as_note
 
 BATCH = pa.RecordBatch.from_pydict({"n": [1]})
 
@@ -192,6 +194,21 @@ def test_no_frame_of_the_project_is_left_between_those_of_the_user(settings: Any
         run_task(iter([BATCH]), settings(outer))
     names = re.findall(r"^  File .*, in (\w+)", error_text(caught.value), re.MULTILINE)
     assert names == ["outer", "raises"]
+
+
+def test_a_traceback_without_frames_of_the_user_is_kept_whole() -> None:
+    with pytest.raises(ValueError, match="Expecting") as caught:
+        json.loads("{")
+    below_this_test = caught.value.with_traceback(caught.tb.tb_next)
+    assert starting_in_user_code(below_this_test).__traceback__ is caught.tb.tb_next
+
+
+def test_a_module_of_the_user_may_begin_like_the_project(settings: Any) -> None:
+    module = ModuleType("udfs_of_mine")
+    exec("async def look_up(value): raise OSError('full')", vars(module))
+    with pytest.raises(OSError, match="full") as caught:
+        run_task(iter([BATCH]), settings(module.look_up))
+    assert first_frame(caught.value) == "<string>, look_up"
 
 
 def test_a_failure_without_frames_of_the_user_shows_those_of_its_cause() -> None:

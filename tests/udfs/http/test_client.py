@@ -54,6 +54,10 @@ async def test_a_url_of_another_scheme_or_without_a_host_is_refused(url: str) ->
             await http.get(url)
 
 
+def test_a_name_in_tls_belongs_to_no_origin_without_tls() -> None:
+    assert [origin_of_url(httpx.URL(f"{scheme}://h/"), "n").server_name for scheme in ("http", "https")] == [None, "n"]
+
+
 def test_a_url_without_a_host_has_no_origin() -> None:
     """A client completes such a URL with its base URL; a transport that is used alone does not."""
     with pytest.raises(httpx.UnsupportedProtocol, match="name a host, got 'http'"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import h11
 import httpx
@@ -137,11 +136,6 @@ def found(parser: ResponseParser) -> Found:
     )
 
 
-def cut(response: bytes, places: list[int]) -> list[bytes]:
-    edges = [0, *sorted(places), len(response)]
-    return [response[start:end] for start, end in pairwise(edges) if start < end]
-
-
 # Responses that are accepted
 
 
@@ -158,14 +152,6 @@ def test_a_response_split_at_any_byte_is_the_same(response: bytes) -> None:
     for place in range(1, len(response)):
         assert found(fed(response[:place], response[place:])) == whole
     assert found(fed(*(bytes([byte]) for byte in response))) == whole
-
-
-@given(data=st.data(), name=st.sampled_from(sorted(RESPONSES)))
-@settings(deadline=None)
-def test_a_response_in_any_pieces_is_the_same(data: st.DataObject, name: str) -> None:
-    response = RESPONSES[name]
-    places = data.draw(st.lists(st.integers(1, len(response) - 1), max_size=8))
-    assert found(fed(*cut(response, places))) == found(fed(response))
 
 
 @pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
@@ -336,13 +322,6 @@ def test_any_byte_after_a_response_prevents_reuse_and_changes_nothing(response: 
             more = found(fed(response + surplus))
             assert not more.allows_reuse
             assert (more.status, more.headers, more.body) == (whole.status, whole.headers, whole.body)
-
-
-@pytest.mark.parametrize("surplus", RESPONSES.values(), ids=RESPONSES)
-def test_a_second_response_prevents_reuse_and_changes_nothing(surplus: bytes) -> None:
-    more = found(fed(OK + b"A: 1\r\nContent-Length: 2\r\n\r\nok" + surplus))
-    assert (more.headers, more.body) == ([(b"A", b"1"), (b"Content-Length", b"2")], b"ok")
-    assert not more.allows_reuse
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from udfs.http._fast_client import FastClient
@@ -67,6 +67,7 @@ def test_any_other_url_is_left_to_the_parser(url: str | httpx.URL) -> None:
 
 
 @given(st.sampled_from(BASES), st.text("aA0.~/:,=+@-%2?#& é{'\\", max_size=12), st.booleans())
+@example("http://example.org", "//a", False)
 def test_any_url_is_the_one_that_httpx_builds(base: str, url: str, is_absolute: bool) -> None:
     if is_absolute:
         url = "http://h:8000/" + url

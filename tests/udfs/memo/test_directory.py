@@ -25,7 +25,7 @@ from udfs import MemoError
 from udfs._memo.answers import ALWAYS
 from udfs._memo.directory import Directory
 from udfs._memo.location import absolute
-from udfs._memo.merge import compact
+from udfs._memo.merge import compact, rewrite
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
 from udfs._plan.memo import memo_schema
@@ -264,6 +264,14 @@ def test_a_note_removes_only_files_of_its_directory(memo: Directory, tmp_path: P
     age(note, 700.0)
     memo.clean()
     assert outside.exists()
+
+
+def test_a_reader_finds_the_answers_that_a_merge_moves_while_it_reads(memo: Directory, answers: Any) -> None:
+    writer = Writer(memo, PATIENCE, ALL)
+    writer.add(answers(1))
+    reader = Reader(memo)
+    rewrite(memo, [file for file in memo.files().values() if file.is_log])
+    assert numbers(reader.bucket(1)) == [1]
 
 
 def test_a_memo_whose_path_is_a_file_is_refused_by_name(memo: Directory, tmp_path: Path) -> None:

@@ -111,6 +111,13 @@ def test_a_port_that_is_taken_is_an_error_that_says_so() -> None:
     assert lease(Session("local[4]", "a"), port=port).port == port
 
 
+def test_a_source_whose_thread_has_ended_is_replaced_at_the_same_address() -> None:
+    session = Session("local[4]", "a")
+    before = lease(session)
+    limits._servers["a"].close()
+    assert lease(session) == before
+
+
 def test_the_servers_that_are_over_and_the_names_of_old_rates_are_forgotten() -> None:
     lease(Session("local[4]", "a"))
     limits._servers["a"].close()

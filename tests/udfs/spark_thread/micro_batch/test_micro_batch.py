@@ -75,12 +75,6 @@ class Stubborn:
         return 2 * n
 
 
-def test_finished_rows_come_out_and_none_is_carried_over(run: Any) -> None:
-    out, left = run(twice, [CarriedRows.new(batch(1, 2), 5)])
-    assert sorted(row["twice"] for row in out) == [2, 4]
-    assert left == []
-
-
 def test_unfinished_rows_are_carried_over_in_order_with_their_times_and_attempts(run: Any) -> None:
     text = [f"row {n}" for n in range(6)]
     parts = [
