@@ -23,11 +23,13 @@ class SimulatedSource:
     Attributes:
         respond: Called for each connection and each request. It raises, or does not return, while the source is away.
         connections: How many are open.
+        requests: Those that were sent.
     """
 
     def __init__(self) -> None:
         self.respond: Callable[[], Awaitable[Any]] = trio.lowlevel.checkpoint
         self.connections = 0
+        self.requests: list[Request] = []
         self._source = TokenSource("0", AHEAD - 1e3)
 
     def restart(self) -> None:
@@ -57,6 +59,7 @@ class SimulatedConnection:
 
     async def grant(self, request: Request) -> Grant:
         """Answer a request."""
+        self._source.requests.append(request)
         await self._source.respond()
         await trio.sleep(0.001)
         grant = self._source.grant(request)
