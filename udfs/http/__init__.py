@@ -14,7 +14,6 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _client              `client`: a FastClient on a StackTransport; TransportOptions, which both clients have
 #     _fast_client         FastClient: httpx.AsyncClient with a shorter way for the usual request
 #     _proxies             the mounts of proxies
-#     _url                 PlainURL: parsed by httpx only when it must be
 #     _transport           StackTransport: sends one request on a connection of the pool; BoundedTransport
 #     _response            BoundedResponse: an httpx.Response that decodes its body in bounded steps
 #     _pool                ConnectionPool: sends a request on a busy or idle connection, within the limits
@@ -22,9 +21,9 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _response_parser     ResponseParser: bytes in, a response out
 #     _request             RequestWriter: one request, checked and written
 #     _dial                Dialler: from an origin to a connected stream; which addresses are allowed
-#     _tls                 TlsStream: TLS on a Socket
+#     _tls                 the SSL context; TlsStream: TLS on a Socket
 #     _socket              Socket: TCP with few checkpoints
-#     _origin              Origin: scheme, host, port and name in TLS; and the SSL context
+#     _url                 Origin: scheme, host, port and name in TLS; PlainURL: parsed by httpx only when it must be
 #     _decoding            content codings, and the limit of a body
 #     _charset             charsets
 

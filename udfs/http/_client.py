@@ -12,8 +12,8 @@ import httpx
 
 from ._decoding import ACCEPT_ENCODING
 from ._fast_client import FastClient
-from ._origin import Certificate, Verify, loaded
 from ._proxies import environment_proxies, proxy_mounts
+from ._tls import Certificate, Verify, load_verify
 from ._transport import BoundedTransport, StackTransport
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class TransportOptions(NamedTuple):
         """
         of_environment = environment_proxies() if self.trust_env and transport is None else {}
         proxies = of_environment if proxy is None else {"all://": proxy}
-        verify = loaded(self.verify)
+        verify = load_verify(self.verify)
         limits = library.Limits(max_keepalive_connections=self.max_idle, keepalive_expiry=self.keepalive_expiry)
         proxied = partial(
             library.AsyncHTTPTransport, verify=verify, cert=self.cert, trust_env=self.trust_env, limits=limits

@@ -6,9 +6,9 @@ import httpx
 import trio
 
 from ._dial import Dialler, Stream
-from ._origin import Origin
 from ._request import RequestWriter
 from ._response_parser import ResponseParser
+from ._url import Origin
 
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 _REFUSED = 300  # the first status with which a server refuses the rest of a request's body

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import httpx
 import trio
 
-from ._origin import Origin
 from ._socket import Socket
 from ._tls import TlsStream
+from ._url import Origin
 
 Stream = Socket | TlsStream
 

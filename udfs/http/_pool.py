@@ -14,8 +14,9 @@ import trio
 
 from ._connection import Connection
 from ._dial import Dialler
-from ._origin import Origin, SslContext
 from ._request import RequestWriter
+from ._tls import SslContext
+from ._url import Origin
 
 
 class IdleStacks:

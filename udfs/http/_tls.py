@@ -1,18 +1,75 @@
-"""TlsStream: TLS on a `Socket`, by an `ssl.SSLObject` between two buffers."""
+"""TLS: `SslContext`, which loads certificates, and `TlsStream`, an `ssl.SSLObject` between two buffers."""
 
 from __future__ import annotations
 
+import os
 import ssl
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
+import httpx
 import trio
 
 from ._socket import Socket
+
+Verify = ssl.SSLContext | str | os.PathLike[str] | bool
+Certificate = str | tuple[str, str] | tuple[str, str, str]
 
 _HEADER = 5  # bytes before each TLS record: its type, its version (2) and its length (2)
 _RECORD = 16 * 1024  # bytes: the largest content of a record, and of one read
 _CHUNK = 4 * _RECORD  # bytes that are encrypted and sent at a time
 
 _NOTHING = memoryview(b"")
+
+
+def load_verify(verify: Verify) -> ssl.SSLContext | bool:
+    """Return `verify`, with a context in place of a path.
+
+    Raises:
+        TypeError, ValueError: It is not one of these, or no certificates can be loaded from the path.
+    """
+    rule = "verify must be True, False, the path of a file or directory of certificates, or an ssl.SSLContext"
+    if isinstance(verify, bool | ssl.SSLContext):
+        return verify
+    if not isinstance(verify, str | os.PathLike):
+        raise TypeError(f"{rule}, got {verify!r}")
+    path = os.fspath(verify)
+    try:
+        if Path(path).is_dir():
+            return ssl.create_default_context(capath=path)
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise ValueError(f"{rule}, got {path!r}, which cannot be loaded: {error}") from error
+
+
+@dataclass
+class SslContext:
+    """An `ssl.SSLContext` that is made at its first use, which takes about 100 ms.
+
+    Attributes:
+        verify: A result of `load_verify`.
+        cert, trust_env: As for `StackTransport`.
+    """
+
+    verify: ssl.SSLContext | bool
+    cert: Certificate | None
+    trust_env: bool
+
+    @cached_property
+    def made(self) -> ssl.SSLContext:
+        """The context.
+
+        Raises:
+            httpx.LocalProtocolError: The certificates cannot be loaded. No retry avoids that.
+        """
+        try:
+            return httpx.create_ssl_context(verify=self.verify, cert=self.cert, trust_env=self.trust_env)
+        except OSError as error:
+            raise httpx.LocalProtocolError(
+                f"cannot load the certificates for TLS: {error}. "
+                "Check cert=, and with trust_env=True SSL_CERT_FILE and SSL_CERT_DIR"
+            ) from error
 
 
 class TlsStream:

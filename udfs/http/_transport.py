@@ -9,10 +9,11 @@ from typing import Any, Final, Self
 
 import httpx
 
-from ._origin import Certificate, SslContext, Verify, loaded, origin_of_url
 from ._pool import ConnectionPool
 from ._request import RequestWriter
 from ._response import BoundedResponse, ResponseBody
+from ._tls import Certificate, SslContext, Verify, load_verify
+from ._url import origin_of_url
 
 # The extension of a request with the response that has already arrived
 ANSWERED: Final = "udfs.http.answered"
@@ -56,7 +57,7 @@ class StackTransport(httpx.AsyncBaseTransport):
         keepalive_expiry: float = 5.0,
         only_public: bool = False,
     ) -> None:
-        ssl_context = SslContext(loaded(verify), cert, trust_env)
+        ssl_context = SslContext(load_verify(verify), cert, trust_env)
         self.pool: Final = ConnectionPool(ssl_context, max_idle, keepalive_expiry, only_public=only_public)
 
     async def handle_async_request(self, request: httpx.Request) -> BoundedResponse:

@@ -1,12 +1,19 @@
-"""PlainURL: a URL that httpx parses only when a part of it is needed. Most requests never need one."""
+"""URLs: the origin of one, and `PlainURL`, which httpx parses only when a part of it is needed.
+
+Requests to one origin share connections. Most requests never need more than the origin and the target of their URL.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpx
+
+_PORTS: Final = {b"http": 80, b"ws": 80, b"https": 443, b"wss": 443}
+_SECURE: Final = (b"https", b"wss")
+_SHOWN: Final = 20  # characters of a scheme, in an error
 
 _CACHED_ROOTS: Final = 1_024
 
@@ -17,6 +24,52 @@ _PLAIN: Final = re.compile(
     r"(\?[A-Za-z0-9._~/:,=+@&-]*(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~/:,=+@&-]*)*)?"
 )
 _MAX_LENGTH: Final = 2_048
+
+
+class Origin(NamedTuple):
+    """The server, or the proxy, at the other end of a connection.
+
+    Attributes:
+        scheme, host, port: Those in the URL; without a port in it, the scheme's default.
+        server_name: The name to verify in TLS, if it is not the host.
+    """
+
+    scheme: bytes
+    host: bytes
+    port: int
+    server_name: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Host and port, for messages."""
+        host = self.host.decode()
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether connections use TLS."""
+        return self.scheme in _SECURE
+
+
+def origin_of_url(url: Any, server_name: str | None = None) -> Origin:
+    """Return the origin of a URL.
+
+    Args:
+        url: The URL, of httpx or httpx2.
+        server_name: The name to verify in TLS, if it is not the host.
+
+    Raises:
+        httpx.UnsupportedProtocol: The scheme is not HTTP's, or the URL has no host.
+    """
+    scheme, host, port = url.raw_scheme, url.raw_host, url.port
+    if scheme not in _PORTS or not host:
+        # The URL is not shown: it may contain a secret, and may come from a server's redirect
+        got = (
+            f"got {scheme[:_SHOWN].decode()!r}" if scheme else "got none: complete the URL of the request, or base_url"
+        )
+        raise httpx.UnsupportedProtocol(f"the URL must start with http:// or https:// and name a host, {got}")
+    server_name = server_name if scheme in _SECURE else None
+    return Origin(scheme, host, _PORTS[scheme] if port is None else port, server_name)
 
 
 def plain_parts(url: object) -> tuple[str | None, str] | None:

@@ -21,10 +21,11 @@ except ImportError as error:
     raise ImportError("udfs.http.httpx2 needs httpx2: in a clone, pip install '.[httpx2]'") from error
 
 from ._client import GivenCookies, TransportOptions, check_options, jar_for
-from ._origin import Certificate, Verify, origin_of_url
 from ._request import RequestWriter
 from ._response import ResponseBody
+from ._tls import Certificate, Verify
 from ._transport import StackTransport as _HttpxTransport
+from ._url import origin_of_url
 
 __all__ = ["HostRefusedError", "StackTransport", "client"]
 

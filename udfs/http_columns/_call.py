@@ -15,8 +15,8 @@ from trio_asyncio_io.policies import cached, gated, single_flight
 
 from ..http import HostRefusedError, StackTransport, client
 from ..http._charset import charset_of, decode_text
-from ..http._origin import Origin
 from ..http._proxies import environment_proxies
+from ..http._url import Origin
 from ._headers import HeaderSource
 from ._outcome import AttemptError, HttpResponse, RetryableConnectionError, RetryableError
 from ._requests import Hop, HostRule, HttpRequest, TextPairs

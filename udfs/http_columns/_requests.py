@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from ..http._origin import Origin, origin_of_url
 from ..http._request import IDEMPOTENT
-from ..http._url import plain_parts
+from ..http._url import Origin, origin_of_url, plain_parts
 from ._outcome import AttemptError
 
 TextHeaders = Iterable[tuple[str, str | None]]

@@ -12,9 +12,10 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from udfs.http._connection import Connection
-from udfs.http._origin import Origin, SslContext
 from udfs.http._pool import ConnectionPool
 from udfs.http._request import RequestWriter
+from udfs.http._tls import SslContext
+from udfs.http._url import Origin
 
 HERE = Origin(b"http", b"here", 80)
 

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from udfs.http import client
-from udfs.http._origin import origin_of_url
 from udfs.http._request import RequestWriter
+from udfs.http._url import origin_of_url
 from udfs.http_columns._requests import Headers, Hop, Target
 
 URLS = [
