@@ -24,8 +24,7 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 #     _tls                 the SSL context; TlsStream: TLS on a Socket
 #     _socket              Socket: TCP with few checkpoints
 #     _url                 Origin: scheme, host, port and name in TLS; PlainURL: parsed by httpx only when it must be
-#     _decoding            content codings, and the limit of a body
-#     _charset             charsets
+#     _decoding            content codings, the limit of a body, and charsets
 
 from .._extras import needs_extra
 

@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import trio
 
-from ._charset import charset_of
 from ._connection import Connection
 from ._decoding import (
     STEP_BYTES,
     Decoder,
     body_too_large,
+    charset_of,
     declared_bytes,
     decoder_for,
     received_limit,

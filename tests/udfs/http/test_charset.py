@@ -7,8 +7,8 @@ import codecs
 import pytest
 import trio
 
-from udfs.http import _charset
-from udfs.http._charset import charset_of, decode_text
+from udfs.http import _decoding
+from udfs.http._decoding import charset_of, decode_text
 
 PAIRS = b"".join(bytes((first, second)) for first in range(256) for second in range(256))
 
@@ -56,14 +56,14 @@ def test_the_charset_of_a_very_long_content_type_is_ignored(filler: str) -> None
 
 
 def test_every_label_names_a_codec_of_python() -> None:
-    for label, codec in _charset._LABELS.items():
+    for label, codec in _decoding._LABELS.items():
         assert charset_of(f"text/plain; charset={label}") == label
         assert codecs.lookup(label).name == codecs.lookup(codec).name
 
 
 @pytest.mark.parametrize("body", [PAIRS, PAIRS[::-1], None], ids=["pairs", "pairs reversed", "text"])
 async def test_every_codec_decodes_as_in_python_and_without_surrogates(body: bytes | None) -> None:
-    for codec in _charset._CODECS:
+    for codec in _decoding._CODECS:
         encoded = "Zürich こんにちは".encode(codec, "replace") * 5_000 if body is None else body
         text = await decode_text(encoded, codec)
         if codec != "iso2022_jp":
