@@ -19,7 +19,8 @@ from ._plan.schema import check_time_zone, parse_type
 from ._plan.session import default_time_zone, time_zone
 from ._plan.worker_python import use_the_drivers_python, with_package_check
 from ._pyspark_worker import for_column_udf
-from ._sent.column_types import extra_columns, plan_type
+from ._sent.arrow_types import plan_type
+from ._sent.extra_columns import extra_columns
 from ._sent.settings import Settings
 from ._sent.signature import check_arity, signature_of
 from ._sent.zone import Zone

@@ -22,8 +22,9 @@ from .._memo.answers import BUCKETS, CONTENTS, Freshness, contents_of, new_field
 from .._memo.directory import Directory
 from .._memo.location import absolute
 from .._memo.merge import compact, merge
+from .._sent.arrow_types import arrow_type, parts_of, plan_type
 from .._sent.bucket_ids import bucket_ids
-from .._sent.column_types import ERROR_TYPE, arrow_type, parts_of, plan_type
+from .._sent.extra_columns import ERROR_TYPE
 from .._sent.settings import MemoTask, Settings
 from .._spark_thread.memo_rows import MemoRows, add_answers, read_answers
 from .._spark_version import VariantType

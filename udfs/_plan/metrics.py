@@ -19,7 +19,7 @@ from trio_asyncio_io.gates import PerKey
 from trio_asyncio_io.integration import TaskTimes, duration, gates_and_hedges
 
 from .._limits.cluster_limits import SOURCE_AWAY
-from .._sent.metrics import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
+from .._sent.extra_columns import HIGHEST, LOWEST, METRICS_COLUMN, NUMBERS, TEXTS
 from .._sent.settings import Settings
 
 logger = logging.getLogger("udfs")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from .._sent.column_types import extra_columns, plan_fields
+from .._sent.arrow_types import plan_fields
+from .._sent.extra_columns import extra_columns
 from .._sent.settings import Enrichment, Flatten, Settings
 from .schema import check_columns, check_time_zone, event_time_column, key_column, lookup_names
 from .session import time_zone

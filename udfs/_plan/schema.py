@@ -12,7 +12,7 @@ from typing import Any, Final
 from pyspark.errors import ParseException
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, TimestampNTZType, TimestampType
 
-from .._sent.column_types import parts_of
+from .._sent.arrow_types import parts_of
 from .._sent.zone import tzinfo_of
 from .._spark_version import VariantType, parse_ddl
 

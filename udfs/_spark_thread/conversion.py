@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 from pyspark.sql.types import DataType, MapType, StructType
 
-from .._sent.column_types import extra_columns
+from .._sent.extra_columns import extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, Settings
 from .._sent.signature import check_arity

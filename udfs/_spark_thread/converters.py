@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from .._sent.column_types import arrow_type
+from .._sent.arrow_types import arrow_type
 from .._sent.zone import tzinfo_of
 from .._spark_version import TimeType, VariantType, VariantVal
 from .misfits import MisfitError, NullFieldError, has_nanoseconds, is_missing

@@ -16,7 +16,7 @@ from .._memo.keys import key_of
 from .._memo.merge import merge
 from .._memo.reader import Reader
 from .._memo.writer import Writer
-from .._sent.column_types import extra_columns
+from .._sent.extra_columns import extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, MemoTask
 from .._spark_task import SparkTask

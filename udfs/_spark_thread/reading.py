@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._sent.python_values import to_pylist
+from .._sent.arrow_types import to_pylist
 from .._sent.row import Failure, Row
 from .._sent.zone import portable_zone
 

@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType
 
 from trio_asyncio_io.integration import describe
 
-from .._sent.column_types import arrow_type
+from .._sent.arrow_types import arrow_type
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .._tracebacks import message_of, type_name

@@ -19,7 +19,7 @@ from trio_asyncio_io.integration import KnowsOutputs, is_async, name_of, usage_o
 from trio_asyncio_io.policies import from_cache
 from trio_asyncio_io.report import Report
 
-from .._sent.python_values import to_pylist
+from .._sent.arrow_types import to_pylist
 from .._sent.row import Failure, Row, inputs_of
 from .._sent.settings import Settings
 from .gates import gates_of

@@ -12,7 +12,8 @@ from pyspark.sql.types import MapType, StringType
 
 from trio_asyncio_io import ElementTimeoutError
 
-from .._sent.column_types import ERROR_TYPE, arrow_type, struct_type
+from .._sent.arrow_types import arrow_type, struct_type
+from .._sent.extra_columns import ERROR_TYPE
 from .._sent.row import Failure, Row
 from .._sent.settings import Settings
 from .._spark_thread.batches import ranges

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from udfs._sent.column_types import ERROR_TYPE, arrow_type, error_array, metadata_array
+from udfs._sent.arrow_types import arrow_type
+from udfs._sent.extra_columns import ERROR_TYPE, error_array, metadata_array
 from udfs._sent.row import Failure
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from trio_asyncio_io import ElementTimeoutError, Totals
 from trio_asyncio_io.integration import TaskTimes
-from udfs._sent.metrics import NUMBERS, MetricsColumn
+from udfs._sent.extra_columns import NUMBERS, MetricsColumn
 from udfs._sent.row import Failure
 
 

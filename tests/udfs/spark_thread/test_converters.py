@@ -20,7 +20,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from tests.support import stable_id
-from udfs._sent.column_types import arrow_type, plan_type
+from udfs._sent.arrow_types import arrow_type, plan_type
 from udfs._spark_thread.converters import STRICT, _refuse, converter
 from udfs._spark_thread.misfits import MisfitError, NullFieldError
 from udfs._spark_version import TimeType

@@ -14,6 +14,8 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._sent.column_types import arrow_type
+from udfs._sent.arrow_types import arrow_type
+from udfs._sent.row import Failure, Row
 from udfs._spark_thread.reading import put_event_times, put_keys, rows_of
 from udfs._spark_thread.writing import ResultWriter
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.arguments import make_settings
-from udfs._sent.column_types import arrow_type
+from udfs._sent.arrow_types import arrow_type
 from udfs._sent.row import Failure, Row
 from udfs._spark_thread.misfits import ResultTypeError
 from udfs._spark_thread.reading import rows_of

@@ -1,16 +1,60 @@
-"""The Python values of an Arrow array."""
+"""Spark types in Spark's plan and in Arrow, and the Python values of Arrow arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType, StructField, StructType, VarcharType
 
-from .._spark_version import VariantVal
+from .._spark_version import VariantVal, arrow_type_in_utc
 
 # New in pyarrow 20
 CONVERTS_MAPS = int(pa.__version__.partition(".")[0]) >= 20  # noqa: PLR2004
+
+
+def struct_type(**fields: DataType | str) -> StructType:
+    """A struct with these nullable fields. A type without parameters may be given by name, such as "double"."""
+    kind = StructType()
+    for name, of_field in fields.items():
+        kind.add(name, of_field)
+    return kind
+
+
+def parts_of(kind: DataType) -> Iterator[DataType]:
+    """The type, and all types inside it."""
+    yield kind
+    inner = [each.dataType for each in kind.fields] if isinstance(kind, StructType) else []
+    if isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    for each in inner:
+        yield from parts_of(each)
+
+
+def plan_type(kind: DataType) -> DataType:
+    """The type in Spark's plan, where char and varchar are strings at any depth, as in Spark's own DataFrames."""
+    if isinstance(kind, CharType | VarcharType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(plan_type(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(plan_type(kind.keyType), plan_type(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, StructType):
+        return StructType(plan_fields(kind))
+    return kind
+
+
+def plan_fields(kind: StructType) -> list[StructField]:
+    """The fields, or columns, with their types in Spark's plan."""
+    return [StructField(each.name, plan_type(each.dataType), each.nullable, each.metadata) for each in kind.fields]
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The Arrow type of a Spark type. Timestamps are in UTC."""
+    return arrow_type_in_utc(plan_type(kind))
 
 
 def to_pylist(column: pa.Array | pa.ChunkedArray) -> list[Any]:

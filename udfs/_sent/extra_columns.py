@@ -1,39 +1,104 @@
-"""The column of metrics: what Spark adds up or merges over all rows of a query.
+"""The extra columns behind the results, which report on the calls: errors, metadata, and metrics.
 
-Spark computes an aggregate for each row, so the column has as few as possible. The first row of each chunk has the sums
-of the chunk and what the totals of its task have gained; in the other rows they are null. Each row has its seconds, of
-which Spark computes percentiles.
+Spark adds up or merges the column of metrics over all rows of a query. It computes each aggregate for each row, so the
+column has as few numbers as possible. The first row of each chunk has the sums of the chunk and the increase of its
+task's totals; in the other rows they are null. Each row has its seconds, from which Spark computes percentiles.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, DoubleType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, MapType, StringType
 
 from trio_asyncio_io import ElementTimeoutError, Totals
 from trio_asyncio_io.integration import TaskTimes
 
-from .._spark_version import arrow_type_in_utc
 from .._tracebacks import type_name
+from .arrow_types import arrow_type, struct_type
 from .row import Row
+from .settings import Settings
+
+ERROR_TYPE = struct_type(type="string", message="string", attempts="integer", seconds="double")
+METADATA_TYPE = struct_type(
+    attempts="integer",
+    seconds="double",
+    cached="boolean",
+    error="string",
+    estimated_weight="double",
+    settled_weight="double",
+)
+
+# Created once: a chunk may have only a few rows
+ERROR_ARROW_TYPE = arrow_type(ERROR_TYPE)
+METADATA_ARROW_TYPE = arrow_type(METADATA_TYPE)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraColumn:
+    """A column behind the results.
+
+    Attributes:
+        name: Its name.
+        kind: Its Spark type.
+        array: rows -> its values.
+        option: The keyword argument that names it; "": the user does not name it.
+    """
+
+    name: str
+    kind: DataType
+    array: Callable[[Sequence[Row]], pa.Array]
+    option: str = ""
+
+
+def extra_columns(settings: Settings) -> list[ExtraColumn]:
+    """The extra columns of a UDF with these settings, in their order behind the results."""
+    extras = []
+    if settings.on_error == "column":
+        extras.append(ExtraColumn(settings.error, ERROR_TYPE, error_array, "error"))
+    if settings.metadata is not None:
+        extras.append(ExtraColumn(settings.metadata, METADATA_TYPE, metadata_array, "metadata"))
+    if settings.has_metrics:
+        extras.append(ExtraColumn(METRICS_COLUMN, METRICS_TYPE, MetricsColumn().array))
+    return extras
+
+
+def error_array(rows: Sequence[Row]) -> pa.Array:
+    """The column of errors; null for a row that did not fail."""
+    errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
+    return pa.array(errors, type=ERROR_ARROW_TYPE)
+
+
+def metadata_array(rows: Sequence[Row]) -> pa.Array:
+    """The metadata column. Its `error` is the name of the exception's class; null for a row that did not fail."""
+    values = (  # of each field: Arrow takes several times as long to read a dict for each row
+        [row.attempts for row in rows],
+        [row.seconds if row.failure is None else row.failure.seconds for row in rows],
+        [row.cached for row in rows],
+        [None if row.failure is None else type_name(row.failure.exception) for row in rows],
+        [row.weights and row.weights[0] for row in rows],
+        [row.weights and row.weights[1] for row in rows],
+    )
+    arrays = [pa.array(each, type=field.type) for each, field in zip(values, METADATA_ARROW_TYPE, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=list(METADATA_ARROW_TYPE))
+
+
+# The column of metrics.
 
 METRICS_COLUMN = "__udfs_metrics"
-METRICS_TYPE = StructType(
-    [
-        StructField("seconds", DoubleType()),
-        StructField("numbers", ArrayType(DoubleType())),
-        StructField("seconds_by_gate", MapType(StringType(), DoubleType())),
-        StructField("refusal", StringType()),
-        StructField("finding", StringType()),
-    ]
+METRICS_TYPE = struct_type(
+    seconds="double",
+    numbers=ArrayType(DoubleType()),
+    seconds_by_gate=MapType(StringType(), DoubleType()),
+    refusal="string",
+    finding="string",
 )
-METRICS_ARROW_TYPE = arrow_type_in_utc(METRICS_TYPE)
+METRICS_ARROW_TYPE = arrow_type(METRICS_TYPE)
 
 OF_ROWS: Final = ("rows", "calls", "retried", "failed", "timed_out", "cached", "seconds", "slowest")
 OF_TOTALS: Final = tuple(
