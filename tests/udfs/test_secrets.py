@@ -27,7 +27,7 @@ from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._memo.directory import Directory
 from udfs._memo.merge import merge
 from udfs._plan.arguments import make_settings
-from udfs._sent.packed_function import pack
+from udfs._sent.function import pack
 from udfs._sent.settings import MemoTask
 from udfs._urls import without_user
 from udfs.http import StackTransport, client

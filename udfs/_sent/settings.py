@@ -12,7 +12,7 @@ from trio_asyncio_io import Options
 from trio_asyncio_io.integration import check_int, check_number
 
 from .._limits.cluster_limits import LeasedLimit, TaskShare
-from .packed_function import PackedFunction
+from .function import PackedFunction
 from .row import Row
 
 ErrorMode: TypeAlias = Literal["raise", "null", "column"]

@@ -17,7 +17,7 @@ from trio_asyncio_io.gates import Gate, PerKey
 
 from .._limits.cluster_gates import ClusterShare, LeaseGate, source_of
 from .._limits.cluster_limits import LeasedLimit, TaskShare
-from .._sent.packed_function import Pickled, dumped, loaded
+from .._sent.function import Pickled, dumped, loaded
 from .._sent.settings import Settings
 
 # The gates that a process keeps; the least recently used is dropped first. A query that builds its function for each

@@ -23,7 +23,7 @@ import trio
 from trio_asyncio_io import lingering, shared
 from trio_asyncio_io.blocking import BlockedLoop
 
-from .._sent.packed_function import PackedFunction
+from .._sent.function import PackedFunction
 from .._tracebacks import is_user_frame
 
 # Spark ends a worker process that has been idle for a minute. Functions are closed before that.

@@ -16,7 +16,7 @@ from trio_asyncio_io.integration import check_int, check_number
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from .._plan.arguments import UDFArguments, for_session, make_settings
-from .._sent.packed_function import dumped
+from .._sent.function import dumped
 from .._sent.settings import Settings
 from ._call import HttpCall
 from ._headers import CommonHeaders, HeaderSource, checked, is_function

@@ -20,7 +20,7 @@ from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.policies import cached
 from udfs import async_pandas_udf
-from udfs._sent.packed_function import pack
+from udfs._sent.function import pack
 
 
 async def look_up(origin: str, hour: int) -> str:

@@ -12,7 +12,7 @@ import trio
 
 from tests.support import PATIENCE
 from udfs import shared
-from udfs._sent.packed_function import pack
+from udfs._sent.function import pack
 from udfs._spark_thread import bridge
 
 
