@@ -22,7 +22,7 @@ AREAS = {
     "The operator": r"trio_asyncio_io/",
     "HTTP columns": r"udfs/http_columns/",
     "The HTTP client": r"udfs/http/",
-    "Carry-over": r"udfs/(_plan/stateful_query|_sent/carry_over|_spark_thread/micro_batch)",
+    "Carry-over": r"udfs/(_plan/stateful_query|_spark_thread/micro_batch)",
     "Spark": r"udfs/(?!demo/)",
 }
 # Functions that make an exception or its text

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ._plan.metrics import explain, summary
     from ._pyspark_worker import HangUpError
     from ._rehearsal.job import rehearse
-    from ._sent.carry_over import CarriedTooLongError, CarryOver
+    from ._sent.settings import CarriedTooLongError, CarryOver
     from ._spark_thread.misfits import ResultTypeError
 
 __all__ = [
@@ -90,7 +90,7 @@ _NAMES = {
     "._plan.metrics": ("explain", "summary"),
     "._pyspark_worker": ("HangUpError",),
     "._rehearsal.job": ("rehearse",),
-    "._sent.carry_over": ("CarriedTooLongError", "CarryOver"),
+    "._sent.settings": ("CarriedTooLongError", "CarryOver"),
     "._spark_thread.misfits": ("ResultTypeError",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

@@ -15,9 +15,8 @@ from trio_asyncio_io.gates import Auto, Gate, PerKey
 from trio_asyncio_io.trace import TraceRecorder
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate
-from .._sent.carry_over import CarryOver
 from .._sent.function import dumped, pack
-from .._sent.settings import ErrorMode, Mode, Settings
+from .._sent.settings import CarryOver, ErrorMode, Mode, Settings
 from .limits import limits_for_tasks
 from .memo import Memo
 from .session import share_of

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from .._extras import needs_extra
 from .._sent.bucket_ids import bucket_ids
-from .._sent.carry_over import CarryOver
+from .._sent.settings import CarryOver
 from .._spark_thread.micro_batch import PAYLOAD, Buckets, CarryingProcessor, partitions_of_query, unpacked
 from .._spark_version import check_carries_over
 from .row_plan import HASH_COLUMN, RowPlan

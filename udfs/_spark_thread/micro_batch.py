@@ -23,9 +23,8 @@ import pyarrow.compute as pc
 from pyspark import cloudpickle
 from pyspark.sql.types import StructType
 
-from .._sent.carry_over import CarriedTooLongError, CarryOver
 from .._sent.row import Failure, Row
-from .._sent.settings import Enrichment
+from .._sent.settings import CarriedTooLongError, CarryOver, Enrichment
 from .._spark_task import SparkTask
 from .._spark_version import STATE_PARTITIONS
 from .._tracebacks import traceback_as_note
