@@ -1,16 +1,24 @@
-"""Task clock: where the time of one Spark task goes, beside its calls."""
+"""Task clock: where the time of one Spark task goes, beside its calls, and how long its place was free before it."""
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from threading import get_native_id
+from typing import TextIO
 
 import trio
 
 from trio_asyncio_io.integration import TaskTimes, cpu_wait
 
-from .task_places import TaskPlaces
+MOST_JOBS = 16  # whose places are kept
+
+Places = dict[str, list[float]]  # by job: since when each free place is free
 
 
 class TaskClock:
@@ -125,3 +133,69 @@ class _Thread:
     def waited(self) -> float:
         """Seconds so far; 0.0 where the system does not count them. Any thread may call this."""
         return max(0.0, cpu_wait(self._id) - self._before)
+
+
+class TaskPlaces:
+    """The free places of each job, in a file that the processes of an executor share.
+
+    An executor has as many places as tasks that run at once. It has more Python processes as soon as one of its stages
+    had two Python operators, and gives them tasks in turn, so the time between two tasks of one process says nothing.
+    Instants are those of a monotonic clock that all processes of the machine have.
+
+    Args:
+        path: The file. If it cannot be used, each task has a new place. None, as outside an executor: the same.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    @classmethod
+    def of_executor(cls) -> TaskPlaces:
+        """The places of this executor. Spark deletes the folder of their file when the executor ends."""
+        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+        return cls(Path(folder) / "udfs-task-places.json" if folder else None)
+
+    def take(self, job: str, began: float) -> float | None:
+        """A task has begun. Returns for how long its place was free; None: there was none, so this one is new."""
+        with self._opened() as places:
+            free = places.setdefault(job, [])
+            latest = max((since for since in free if since <= began), default=None)
+            if latest is None:
+                return None
+            free.remove(latest)
+            return began - latest
+
+    def leave(self, job: str, ended: float) -> None:
+        """A task has ended."""
+        with self._opened() as places:
+            places.setdefault(job, []).append(ended)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Places]:
+        """The places, which may be changed."""
+        try:
+            file = None if self._path is None else self._path.open("a+")
+        except OSError:
+            file = None
+        if file is None:
+            yield {}
+            return
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed; another thread of this process waits, too
+            places = _read_places(file)
+            yield places
+            for job in list(places)[:-MOST_JOBS]:
+                del places[job]
+            file.seek(0)
+            file.truncate()
+            json.dump(places, file)
+
+
+def _read_places(file: TextIO) -> Places:
+    """The places in the file. A process that was killed may have left a part of them."""
+    file.seek(0)
+    try:
+        places: Places = json.load(file)
+    except ValueError:
+        return {}
+    return places

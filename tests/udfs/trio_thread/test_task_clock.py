@@ -17,9 +17,8 @@ from trio_asyncio_io.gates import Auto, RateLimit
 from trio_asyncio_io.integration import TaskTimes
 from udfs._plan.metrics import verdict_of
 from udfs._spark_thread.bridge import TaskOperator
-from udfs._trio_thread import task_clock, task_places
-from udfs._trio_thread.task_clock import TaskClock
-from udfs._trio_thread.task_places import TaskPlaces
+from udfs._trio_thread import task_clock
+from udfs._trio_thread.task_clock import TaskClock, TaskPlaces
 
 
 async def test_the_tail_begins_when_fewer_rows_are_left_than_half_of_the_slots(autojump_clock: MockClock) -> None:
@@ -128,7 +127,7 @@ def test_two_tasks_of_a_process_that_begin_at_once_take_different_places(
     places, second = TaskPlaces(tmp_path / "places"), ThreadPoolExecutor(1)
     places.leave("7", 1.0)
     taken: list[Future[float | None]] = []
-    read = task_places._read
+    read = task_clock._read_places
 
     def start_another(file: TextIO) -> dict[str, list[float]]:
         found = read(file)
@@ -137,7 +136,7 @@ def test_two_tasks_of_a_process_that_begin_at_once_take_different_places(
             wait(taken, 0.05)
         return found
 
-    monkeypatch.setattr(task_places, "_read", start_another)
+    monkeypatch.setattr(task_clock, "_read_places", start_another)
     with second:
         assert places.take("7", 3.0) == 2.0
         assert taken[0].result() is None
