@@ -12,7 +12,7 @@ from trio_asyncio_io.gates import Gate
 from udfs import ClusterRate
 from udfs._limits.cluster_gates import LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
-from udfs._limits.tokens import Grant, Request, TokenSource
+from udfs._limits.rates import TokenGrant, TokenRequest, TokenSource
 
 AHEAD = 1e4  # the source's clock minus Trio's
 
@@ -29,7 +29,7 @@ class SimulatedSource:
     def __init__(self) -> None:
         self.respond: Callable[[], Awaitable[Any]] = trio.lowlevel.checkpoint
         self.connections = 0
-        self.requests: list[Request] = []
+        self.requests: list[TokenRequest] = []
         self._source = TokenSource("0", AHEAD - 1e3)
 
     def restart(self) -> None:
@@ -41,8 +41,8 @@ class SimulatedSource:
         """A connection of one process, not yet open."""
         return SimulatedConnection(self)
 
-    def grant(self, request: Request) -> Grant:
-        """Grant tokens now."""
+    def grant(self, request: TokenRequest) -> TokenGrant:
+        """TokenGrant tokens now."""
         return self._source.grant(trio.current_time() + AHEAD, request)
 
 
@@ -57,7 +57,7 @@ class SimulatedConnection:
         self._source.connections += 1
         await self._source.respond()
 
-    async def grant(self, request: Request) -> Grant:
+    async def grant(self, request: TokenRequest) -> TokenGrant:
         """Answer a request."""
         self._source.requests.append(request)
         await self._source.respond()

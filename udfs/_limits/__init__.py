@@ -10,15 +10,14 @@ A source that starts, or that may have lost its memory, cannot repeat an instant
 most `HORIZON_SECONDS` ahead, so its first token is for the instant `HORIZON_SECONDS + 1 / pace` after its start.
 
     cluster_limits  what a user gives, and what a task gets of it
-    tokens          the source of rates, and its requests and grants
-    budgets         the source of budgets, and the lease of a process, which leases amounts in the place of tokens
-    lease           a process's side: when to send a request, and when a call may start
-    budget_file     the sums of budgets that outlive their driver
+    lease           a process's side of any limit: its requests, and outages of the source
+    rates           tokens: their source, and a process's lease
+    budgets         amounts in the place of tokens: the same, and the file in which the sums outlive their driver
     signed_lines    messages between the driver and its workers
     limit_server    the driver's thread, which runs the sources
-    redis_source    the same sources as scripts in a Redis
-    cluster_gates   the worker's gates, and their connections to either source
+    sources         a worker's connection to this thread, or to a Redis, which runs the sources as scripts
+    cluster_gates   the worker's gates
 
-`cluster_limits`, `tokens`, `budgets`, `lease` and `budget_file` do not import Trio, and work in any thread and any
-process. The other modules wait and send.
+`cluster_limits`, `lease`, `rates` and `budgets` do not import Trio, and work in any thread and any process. The other
+modules wait and send.
 """

@@ -1,7 +1,4 @@
-"""The gates of a cluster's limits in a worker: a task's share of a rate, and the lease of its process.
-
-Also the connection to the source of a lease: the driver or a Redis.
-"""
+"""The gates of a cluster's limits in a worker: a task's share of a rate, and the lease of its process."""
 
 from __future__ import annotations
 
@@ -9,19 +6,17 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import Any
 
 import trio
 
 from trio_asyncio_io.gates import BudgetError, Gate, Outcome, RateLimit
 
-from .budgets import BudgetLease, BudgetRequest
-from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, ServerAddress
-from .lease import GRANT_SECONDS, OPEN_SECONDS, POLL_SECONDS, RateLease
-from .redis_source import RedisSource
-from .signed_lines import SignedLines
-from .tokens import Request
+from .budgets import BudgetLease
+from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit
+from .lease import GRANT_SECONDS, OPEN_SECONDS, POLL_SECONDS
+from .rates import RateLease
+from .sources import GrantRefusedError, Source
 
 # For `ClusterShare`: fewer than burst + rate calls start in any second, so 1 % of it is left for calls that take
 # different times to reach the service
@@ -48,6 +43,14 @@ class ClusterShare(RateLimit):
         calls, weight, name: See `TaskShare`.
     """
 
+    def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
+        whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
+        super().__init__(
+            SHARE_RATE * calls, burst=whole_call + SHARE_LATENESS_SECONDS * calls, weight=weight, name=name
+        )
+        self.calls = calls
+        self._is_new = True
+
     @property
     def label(self) -> str:
         """Without the name, which may be a random one."""
@@ -58,14 +61,6 @@ class ClusterShare(RateLimit):
         """The object itself, whatever its name."""
         return id(self)
 
-    def __init__(self, calls: float, weight: Callable[..., float] | None = None, name: str | None = None) -> None:
-        whole_call = 1 if weight is None else 0  # one that is heavier than the burst starts when the bucket is full
-        super().__init__(
-            SHARE_RATE * calls, burst=whole_call + SHARE_LATENESS_SECONDS * calls, weight=weight, name=name
-        )
-        self.calls = calls
-        self._is_new = True
-
     def delay(self, now: float, weight: float) -> float:
         """The seconds until the bucket holds a call."""
         if self._is_new:
@@ -73,72 +68,6 @@ class ClusterShare(RateLimit):
             self.started(now, self.burst)
             self.ended(now, 0.0, Outcome("cancelled"), self.burst)
         return super().delay(now, weight)
-
-
-class GrantRefusedError(Exception):
-    """The source cannot grant a request now.
-
-    Args:
-        refused: The reason.
-        advice: A sentence about the cure.
-    """
-
-    def __init__(self, refused: str, advice: str) -> None:
-        super().__init__(refused)
-        self.advice = advice
-
-
-class DriverSource:
-    """The thread on the driver, and the connection to it. `open` comes first, and after any exception `aclose`.
-
-    Both ends prove that they know the secret.
-
-    Args:
-        address: Where it listens.
-    """
-
-    def __init__(self, address: ServerAddress) -> None:
-        self._address = address
-        self._stream: trio.SocketStream | None = None
-
-    async def open(self) -> None:
-        """Connect.
-
-        Raises:
-            Exception: The source cannot be reached.
-        """
-        self._stream = await trio.open_tcp_stream(self._address.host, self._address.port)
-        self._lines = SignedLines(self._stream, self._address.secret)
-        await self._lines.connect()
-
-    async def grant(self, request: Request | BudgetRequest) -> Any:
-        """Return the source's answer: a `request.answer`.
-
-        Raises:
-            Exception: There is none.
-        """
-        await self._lines.send(asdict(request))
-        answer = await self._lines.receive()
-        if "refused" in answer:
-            raise GrantRefusedError(**answer)
-        return request.answer(**answer)
-
-    async def aclose(self) -> None:
-        """Close the connection, if there is one, without waiting for the other end."""
-        if self._stream is not None:
-            await trio.aclose_forcefully(self._stream)
-
-
-Source: TypeAlias = DriverSource | RedisSource
-
-
-def source_of(leased: LeasedLimit) -> Source:
-    """The source, not yet connected.
-
-    Raises:
-        ModuleNotFoundError: It is a Redis, and the extra `redis` is not installed.
-    """
-    return RedisSource(leased.limit.by) if leased.driver is None else DriverSource(leased.driver)
 
 
 class LeaseGate(Gate):

@@ -20,11 +20,10 @@ from typing import Any
 
 import trio
 
-from .budget_file import check_file, grant_from_file
-from .budgets import FORGOTTEN_SECONDS, BudgetRequest, BudgetSource
+from .budgets import FORGOTTEN_SECONDS, BudgetRequest, BudgetSource, check_file, grant_from_file
 from .cluster_limits import ClusterBudget, ClusterRate
+from .rates import TokenRequest, TokenSource
 from .signed_lines import SignedLines
-from .tokens import Request, TokenSource
 
 POLL_SECONDS = 0.2
 LOGIN_SECONDS = 5.0
@@ -197,7 +196,7 @@ class LimitServer:
 
     async def _main(self, started: Future[None]) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        self._source = TokenSource(secrets.token_hex(8), time.monotonic())
+        self._token_source = TokenSource(secrets.token_hex(8), time.monotonic())
         self._threads = defaultdict[str, trio.CapacityLimiter](lambda: trio.CapacityLimiter(1))
         self._strangers: dict[trio.CancelScope, None] = {}
         self._clients = 0
@@ -226,11 +225,11 @@ class LimitServer:
             finally:
                 self._clients -= 1
 
-    async def _grant(self, request: Request | BudgetRequest) -> dict[str, Any]:
+    async def _grant(self, request: TokenRequest | BudgetRequest) -> dict[str, Any]:
         """The fields of a grant, or those of a `GrantRefusedError`."""
         now = time.monotonic()
-        if isinstance(request, Request):
-            return asdict(self._source.grant(now, request))
+        if isinstance(request, TokenRequest):
+            return asdict(self._token_source.grant(now, request))
         budget = self._budgets.get(request.name)
         if budget is None:
             return {
@@ -252,7 +251,7 @@ class LimitServer:
                 "advice": "Check that this file and its folder exist and can be written, and the space on their disk",
             }
 
-    async def _first_request(self, lines: SignedLines) -> Request | BudgetRequest:
+    async def _first_request(self, lines: SignedLines) -> TokenRequest | BudgetRequest:
         """The first request, which proves that the client knows the secret.
 
         Raises:
@@ -271,8 +270,8 @@ class LimitServer:
                 self._strangers.pop(scope, None)
 
 
-def _request(values: dict[str, Any]) -> Request | BudgetRequest:
-    return BudgetRequest(**values) if "holder" in values else Request(**values)
+def _request(values: dict[str, Any]) -> TokenRequest | BudgetRequest:
+    return BudgetRequest(**values) if "holder" in values else TokenRequest(**values)
 
 
 def _listening(host: str, port: int) -> socket.socket:

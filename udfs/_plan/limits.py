@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, ServerAddress, TaskShare, as_cluster_rates
 from .._limits.limit_server import LimitServer
-from .._limits.redis_source import RedisSource
+from .._limits.sources import RedisSource
 from .session import task_slots
 
 Limit: TypeAlias = TaskShare | LeasedLimit

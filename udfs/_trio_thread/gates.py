@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from trio_asyncio_io.gates import Gate, PerKey
 
-from .._limits.cluster_gates import ClusterShare, LeaseGate, source_of
+from .._limits.cluster_gates import ClusterShare, LeaseGate
 from .._limits.cluster_limits import LeasedLimit, TaskShare
+from .._limits.sources import source_of
 from .._sent.function import Pickled, dumped, loaded
 from .._sent.settings import Settings
 

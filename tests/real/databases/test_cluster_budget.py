@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from udfs._limits.budgets import DEAD_SECONDS, BudgetRequest, BudgetSource
-from udfs._limits.redis_source import RedisSource
+from udfs._limits.sources import RedisSource
 
 pytestmark = pytest.mark.processes
 

@@ -21,8 +21,8 @@ from trio_asyncio_io import unordered_wait
 from udfs import ClusterLimitError, ClusterRate
 from udfs._limits.cluster_gates import LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit
-from udfs._limits.redis_source import KEPT_SECONDS, RedisSource
-from udfs._limits.tokens import HORIZON_SECONDS, Request, TokenSource, pace_of
+from udfs._limits.rates import HORIZON_SECONDS, TokenRequest, TokenSource, pace_of
+from udfs._limits.sources import KEPT_SECONDS, RedisSource
 
 pytestmark = pytest.mark.processes
 
@@ -30,8 +30,8 @@ RATE = 100.0
 SETTLED = HORIZON_SECONDS + 1 / pace_of(RATE)
 
 
-def request(name: str, count: int = 5, lead: float = 0.0) -> Request:
-    return Request(name, RATE, count, lead)
+def request(name: str, count: int = 5, lead: float = 0.0) -> TokenRequest:
+    return TokenRequest(name, RATE, count, lead)
 
 
 @pytest.fixture

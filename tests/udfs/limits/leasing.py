@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from udfs._limits.lease import GRANT_SECONDS, RateLease
-from udfs._limits.tokens import Grant, Request, TokenSource
+from udfs._limits.lease import GRANT_SECONDS
+from udfs._limits.rates import RateLease, TokenGrant, TokenRequest, TokenSource
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Simulation:
         else:
             self._at(arrival, lambda then: self._grant(then, now, process, request))
 
-    def _grant(self, now: float, sent: float, process: Process, request: Request) -> None:
+    def _grant(self, now: float, sent: float, process: Process, request: TokenRequest) -> None:
         grant = self._source.grant(self._clock.read(now), request)
         received = now + self._way()
         if self._random.random() < self.lost or received > sent + GRANT_SECONDS:
@@ -147,7 +147,7 @@ class Simulation:
         else:
             self._at(received, lambda then: self._receive(sent, then, process, grant))
 
-    def _receive(self, sent: float, now: float, process: Process, grant: Grant) -> None:
+    def _receive(self, sent: float, now: float, process: Process, grant: TokenGrant) -> None:
         process.lease.granted(grant, process.clock.read(sent), process.clock.read(now))
 
     def _fail(self, sent: float, now: float, process: Process) -> None:

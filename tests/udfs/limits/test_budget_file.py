@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from udfs._limits.budget_file import check_file, grant_from_file
-from udfs._limits.budgets import BudgetRequest, BudgetSource
+from udfs._limits.budgets import BudgetRequest, BudgetSource, check_file, grant_from_file
 
 
 def lease(source: BudgetSource, path: str, holder: str, want: float, name: str = "books") -> float:

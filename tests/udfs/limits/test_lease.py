@@ -10,8 +10,19 @@ from hypothesis import strategies as st
 
 from benchmarks.resilience._counting import between, most_in_a_second
 from tests.udfs.limits.leasing import Clock, Outage, Simulation
-from udfs._limits.lease import AWAY_SECONDS, MAX_UNCERTAINTY_SECONDS, STALE_SECONDS, ClockOffset, RateLease
-from udfs._limits.tokens import HORIZON_SECONDS, LATENESS_SECONDS, Grant, Request, TokenSource, pace_of
+from udfs._limits.lease import AWAY_SECONDS
+from udfs._limits.rates import (
+    HORIZON_SECONDS,
+    LATENESS_SECONDS,
+    MAX_UNCERTAINTY_SECONDS,
+    STALE_SECONDS,
+    ClockOffset,
+    RateLease,
+    TokenGrant,
+    TokenRequest,
+    TokenSource,
+    pace_of,
+)
 
 DRIFT = 5e-4
 
@@ -99,8 +110,8 @@ def test_a_source_that_forgets_costs_no_more_than_its_horizon() -> None:
     assert between(starts, 1.0, 15.0) >= 0.95 * 100 * (14.0 - 2 * HORIZON_SECONDS)
 
 
-def request(count: int, name: str = "name", rate: float = 100.0) -> Request:
-    return Request(name, rate, count, lead=0.0)
+def request(count: int, name: str = "name", rate: float = 100.0) -> TokenRequest:
+    return TokenRequest(name, rate, count, lead=0.0)
 
 
 def test_tokens_are_evenly_spaced_and_granted_only_a_little_ahead() -> None:
@@ -114,7 +125,7 @@ def test_tokens_are_evenly_spaced_and_granted_only_a_little_ahead() -> None:
 
 def test_a_new_source_grants_nothing_for_the_time_of_the_tokens_that_another_one_may_have_granted() -> None:
     source = TokenSource("a", began=7.0)
-    assert source.grant(7.0, request(5)) == Grant("a", 7.0, 7.0 + HORIZON_SECONDS + 1 / pace_of(100), 0)
+    assert source.grant(7.0, request(5)) == TokenGrant("a", 7.0, 7.0 + HORIZON_SECONDS + 1 / pace_of(100), 0)
     assert source.grant(7.1, request(5)).start == pytest.approx(7.0 + HORIZON_SECONDS + 1 / pace_of(100))
 
 
@@ -136,7 +147,7 @@ def test_a_token_is_used_only_when_its_instant_is_certainly_past_and_not_long_pa
     """The grant took 4 ms, so the source's clock is known to 4 ms."""
     lease = RateLease("name", 100)
     assert lease.request(50.0) is not None
-    lease.granted(Grant("a", now=7.0, start=7.1, count=1), sent=50.0, received=50.004)
+    lease.granted(TokenGrant("a", now=7.0, start=7.1, count=1), sent=50.0, received=50.004)
     assert lease.delay(50.05) == pytest.approx(0.054)
     assert lease.delay(50.104) == 0.0
     assert lease.delay(50.0 + 0.1 + LATENESS_SECONDS + 0.001) > 0.0
@@ -146,7 +157,7 @@ def test_another_request_is_sent_when_half_of_the_tokens_are_used() -> None:
     lease = RateLease("name", 100)
     assert lease.request(0.0) is not None
     assert lease.request(0.0) is None
-    lease.granted(Grant("a", now=7.0, start=7.0, count=4), sent=0.0, received=0.0)
+    lease.granted(TokenGrant("a", now=7.0, start=7.0, count=4), sent=0.0, received=0.0)
     is_due = []
     now = 0.0
     for _ in range(4):
@@ -159,8 +170,8 @@ def test_another_request_is_sent_when_half_of_the_tokens_are_used() -> None:
 def test_tokens_of_an_earlier_epoch_are_not_used() -> None:
     """They are instants on another clock, even if it differs by milliseconds only."""
     lease = RateLease("name", 100)
-    lease.granted(Grant("a", now=7.0, start=7.05, count=4), sent=0.0, received=0.01)
-    lease.granted(Grant("b", now=7.025, start=7.3, count=1), sent=0.02, received=0.03)
+    lease.granted(TokenGrant("a", now=7.0, start=7.05, count=4), sent=0.0, received=0.01)
+    lease.granted(TokenGrant("b", now=7.025, start=7.3, count=1), sent=0.02, received=0.03)
     assert lease.delay(0.03) == pytest.approx(0.275)
     assert lease.delay(0.319) == 0.0
     assert lease.delay(7.3 - 7.005 + LATENESS_SECONDS + 0.001) > 0.0
@@ -171,7 +182,7 @@ def test_a_source_whose_answers_are_slow_is_away_and_the_reason_says_so() -> Non
     now, slow = 0.0, MAX_UNCERTAINTY_SECONDS + 0.01
     while not lease.is_away(now):
         if lease.request(now) is not None:
-            lease.granted(Grant("a", now + 7.0, now + 7.0, 20), sent=now, received=now + slow)
+            lease.granted(TokenGrant("a", now + 7.0, now + 7.0, 20), sent=now, received=now + slow)
         assert lease.delay(now) > 0
         now += 0.05
     assert now == pytest.approx(AWAY_SECONDS, abs=0.06)

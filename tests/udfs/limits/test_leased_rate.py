@@ -18,8 +18,9 @@ from trio_asyncio_io.gates import Gate
 from udfs import ClusterBudget, ClusterLimitError, ClusterRate
 from udfs._limits.cluster_gates import ClusterShare, LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress, TaskShare
-from udfs._limits.lease import GRANT_SECONDS, RETRY_SECONDS, STALE_SECONDS, RateLease
-from udfs._limits.redis_source import RedisSource
+from udfs._limits.lease import GRANT_SECONDS, RETRY_SECONDS
+from udfs._limits.rates import STALE_SECONDS, RateLease
+from udfs._limits.sources import RedisSource
 from udfs._trio_thread.gates import MAX_LEASES, gate_of
 
 

@@ -19,16 +19,15 @@ import trio
 from tests.support import PATIENCE, wait_until
 from udfs import ClusterBudget
 from udfs._limits import limit_server
-from udfs._limits.budget_file import check_file, grant_from_file
-from udfs._limits.budgets import BudgetGrant, BudgetRequest, BudgetSource
-from udfs._limits.cluster_gates import DriverSource, GrantRefusedError
+from udfs._limits.budgets import BudgetGrant, BudgetRequest, BudgetSource, check_file, grant_from_file
 from udfs._limits.cluster_limits import ServerAddress
 from udfs._limits.limit_server import MAX_STRANGERS, MAX_UNNAMED, LimitServer
+from udfs._limits.rates import HORIZON_SECONDS, TokenRequest, pace_of
 from udfs._limits.signed_lines import SignedLines, UnsignedError
-from udfs._limits.tokens import HORIZON_SECONDS, Request, pace_of
+from udfs._limits.sources import DriverSource, GrantRefusedError
 
 HOST = "127.0.0.1"
-REQUEST = Request("weather", 1000, 5, lead=0.0)
+REQUEST = TokenRequest("weather", 1000, 5, lead=0.0)
 BOOKS = ClusterBudget(10.0, name="books")
 
 
@@ -59,7 +58,7 @@ async def test_clients_of_one_name_get_different_tokens(server: LimitServer) -> 
     async with opened(server) as one, opened(server) as other:
         first, second, named = [
             await each.grant(request)
-            for each, request in ((one, REQUEST), (other, REQUEST), (other, Request("other", 10, 1, 0.0)))
+            for each, request in ((one, REQUEST), (other, REQUEST), (other, TokenRequest("other", 10, 1, 0.0)))
         ]
     assert first.epoch == second.epoch == named.epoch
     assert second.start >= first.start + first.count / pace_of(1000)
@@ -221,9 +220,9 @@ async def test_a_thread_that_has_ended_is_replaced_and_grants_nothing_at_first(s
     await trio.to_thread.run_sync(server.close)
     assert await trio.to_thread.run_sync(server.listen) == port
     async with opened(server) as client:
-        after = await client.grant(Request("weather", 10, 5, lead=0.0))
+        after = await client.grant(TokenRequest("weather", 10, 5, lead=0.0))
     assert after.epoch != before.epoch
-    assert after.start >= server._source._began + HORIZON_SECONDS + 1 / pace_of(10)
+    assert after.start >= server._token_source._began + HORIZON_SECONDS + 1 / pace_of(10)
 
 
 def test_a_server_ends_with_its_application() -> None:

@@ -1,25 +1,85 @@
-"""The sources in a Redis: `TokenSource.grant` and `BudgetSource.grant` as scripts, which run on the server's clock."""
+"""The sources of leases as a worker reaches them: a thread on the driver, or a Redis.
+
+A Redis runs `TokenSource.grant` and `BudgetSource.grant` as scripts, on the server's clock.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 import trio
 
 from .._extras import needs_extra
 from .budgets import DEAD_SECONDS, FORGOTTEN_SECONDS, ROUNDING, BudgetGrant, BudgetRequest
+from .cluster_limits import LeasedLimit, ServerAddress
 from .lease import GRANT_SECONDS, OPEN_SECONDS
-from .tokens import HORIZON_SECONDS, Grant, Request, pace_of
+from .rates import HORIZON_SECONDS, TokenGrant, TokenRequest, pace_of
+from .signed_lines import SignedLines
+
+
+class GrantRefusedError(Exception):
+    """The source cannot grant a request now.
+
+    Args:
+        refused: The reason.
+        advice: A sentence about the cure.
+    """
+
+    def __init__(self, refused: str, advice: str) -> None:
+        super().__init__(refused)
+        self.advice = advice
+
+
+class DriverSource:
+    """The thread on the driver, and the connection to it. `open` comes first, and after any exception `aclose`.
+
+    Both ends prove that they know the secret.
+
+    Args:
+        address: Where it listens.
+    """
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._stream: trio.SocketStream | None = None
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            Exception: The source cannot be reached.
+        """
+        self._stream = await trio.open_tcp_stream(self._address.host, self._address.port)
+        self._lines = SignedLines(self._stream, self._address.secret)
+        await self._lines.connect()
+
+    async def grant(self, request: TokenRequest | BudgetRequest) -> Any:
+        """Return the source's answer: a `request.answer`.
+
+        Raises:
+            Exception: There is none.
+        """
+        await self._lines.send(asdict(request))
+        answer = await self._lines.receive()
+        if "refused" in answer:
+            raise GrantRefusedError(**answer)
+        return request.answer(**answer)
+
+    async def aclose(self) -> None:
+        """Close the connection, if there is one, without waiting for the other end."""
+        if self._stream is not None:
+            await trio.aclose_forcefully(self._stream)
+
 
 # Seconds for which a Redis remembers a rate after its last request
 KEPT_SECONDS = 3600.0
 
-# The server's run is the epoch. A key that is missing or of another run, or
-# that was written later than now, means that tokens may have been granted which the server does not remember
-GRANT = """\
+# The server's run is the epoch. A key that is missing or of another run, or that was written later than now, means that
+# tokens may have been granted which the server does not remember
+GRANT_TOKENS = """\
 local pace, horizon = tonumber(ARGV[1]), tonumber(ARGV[2])
 local count, lead, kept = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = redis.call('TIME')
@@ -106,14 +166,14 @@ class RedisSource:
                 "by must be a URL that redis.Redis.from_url can read, such as "
                 '"redis://user:password@host:6379/0", with special characters in the password percent-encoded'
             ) from None
-        self._script: Any = self._redis.register_script(GRANT)
+        self._token_script: Any = self._redis.register_script(GRANT_TOKENS)
         self._budget_script: Any = self._redis.register_script(GRANT_BUDGET)
 
     async def open(self) -> None:
         """See `DriverSource`."""
         await self._in_thread(self._redis.ping)
 
-    async def grant(self, request: Request | BudgetRequest) -> Any:
+    async def grant(self, request: TokenRequest | BudgetRequest) -> Any:
         """See `DriverSource`."""
         if isinstance(request, BudgetRequest):
             name, *sums = astuple(request)
@@ -121,9 +181,11 @@ class RedisSource:
             found = await self._in_thread(self._budget_script, [f"cluster_budget:{name}"], arguments)
             return BudgetGrant(*map(float, found))
         arguments = [pace_of(request.rate), HORIZON_SECONDS, request.count, request.lead, KEPT_SECONDS]
-        epoch, now, start, count = await self._in_thread(self._script, [f"cluster_rate:{request.name}"], arguments)
+        epoch, now, start, count = await self._in_thread(
+            self._token_script, [f"cluster_rate:{request.name}"], arguments
+        )
         text = epoch if isinstance(epoch, str) else epoch.decode()  # a URL may say decode_responses=True
-        return Grant(text, float(now), float(start), int(count))
+        return TokenGrant(text, float(now), float(start), int(count))
 
     async def aclose(self) -> None:
         """See `DriverSource`."""
@@ -132,3 +194,15 @@ class RedisSource:
     async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call it in a thread, which ends after its time limit even if the call is cancelled before."""
         return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=self._limiter)
+
+
+Source: TypeAlias = DriverSource | RedisSource
+
+
+def source_of(leased: LeasedLimit) -> Source:
+    """The source, not yet connected.
+
+    Raises:
+        ModuleNotFoundError: It is a Redis, and the extra `redis` is not installed.
+    """
+    return RedisSource(leased.limit.by) if leased.driver is None else DriverSource(leased.driver)
