@@ -193,17 +193,17 @@ class _HttpUDF(AsyncPandasUDF):
     """An HTTP column, with the attributes that Spark reads from a UDF.
 
     Attributes:
-        function: "http_get" or "http_request".
+        sql_name: "http_get" or "http_request".
     """
 
-    function: str = "http_get"
+    sql_name: str = "http_get"
 
     def __repr__(self) -> str:
-        return f"<HTTP column {self.function}>"
+        return f"<HTTP column {self.sql_name}>"
 
     @property
     def __name__(self) -> str:
-        return self.function
+        return self.sql_name
 
     @property
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
@@ -211,8 +211,8 @@ class _HttpUDF(AsyncPandasUDF):
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
-        settings, function = self.settings, self.function
-        return self._task(lambda batches: HttpConversion(settings, function).run(batches))
+        settings, sql_name = self.settings, self.sql_name
+        return self._task(lambda batches: HttpConversion(settings, sql_name).run(batches))
 
 
 def _settings(options: HttpOptions, session: Any) -> Settings:
@@ -220,8 +220,8 @@ def _settings(options: HttpOptions, session: Any) -> Settings:
     return options.settings(session)
 
 
-def _udf(function: str, settings: Settings) -> _HttpUDF:
-    return _HttpUDF(settings, RESPONSE_TYPE, function=function)
+def _udf(sql_name: str, settings: Settings) -> _HttpUDF:
+    return _HttpUDF(settings, RESPONSE_TYPE, sql_name=sql_name)
 
 
 def _split(headers: Any) -> tuple[CommonHeaders | None, Any]:

@@ -20,8 +20,7 @@ from .._sent.function import dumped
 from .._sent.settings import Settings
 from ._call import HttpCall
 from ._headers import CommonHeaders, HeaderSource, checked, is_function
-from ._host import HostCapacity
-from ._outcome import RetryableError
+from ._outcome import HostCapacity, RetryableError
 from ._requests import HostRule, TextPairs
 
 _FIRST_BACKOFF: Final = 0.2

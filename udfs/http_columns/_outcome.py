@@ -1,13 +1,17 @@
-"""HttpResponse: the response to a row's request. AttemptError: an outcome that retries and gates must see."""
+"""Outcomes of requests: the response, the errors that retries and gates must see, and the gate that judges them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
+
+from trio_asyncio_io.gates import Auto, Outcome
 
 _NOT_FOUND: Final = 404
 _OK, _CLIENT_ERROR, _SERVER_ERROR = 200, 400, 500
-_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS = 408, 429
+_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS, _UNAVAILABLE = 408, 429, 503
 
 # Upper limit of a cached body, and of its headers, in characters
 _CACHEABLE_LENGTH: Final = 64 * 1024
@@ -59,3 +63,35 @@ class RetryableError(AttemptError):
 
 class RetryableConnectionError(RetryableError, ConnectionError):
     """A connection that failed or broke. Gates take every `ConnectionError` for an overload."""
+
+
+class HostCapacity(Auto):
+    """The gate of a host, which finds how many requests it takes. Only the statuses 429 and 503 are refusals to it.
+
+    With many hosts, some are always down, and some URLs always fail. That concerns their rows, and must neither hold
+    back others for minutes nor end the task.
+    """
+
+    @classmethod
+    def of(cls, auto: Auto) -> HostCapacity:
+        """The gate with the arguments of this one."""
+        return cls(**auto.configuration(), classify=auto.classify, name=auto.name)
+
+    @property
+    def label(self) -> str:
+        """That of an `Auto`, which the user has chosen."""
+        return "Auto" if self.name is None else f"Auto {self.name!r}"
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        """Count a timeout, a connection error and other statuses as the fault of the row."""
+        if self.classify is None and outcome.kind == "overload" and not _is_refusal(outcome.error):
+            outcome = replace(outcome, kind="error")
+        super().ended(now, seconds, outcome, weight)
+
+    def __reduce__(self) -> tuple[Callable[..., Auto], tuple[()]]:
+        return partial(HostCapacity, **self.configuration(), classify=self.classify, name=self.name), ()
+
+
+def _is_refusal(error: Exception | None) -> bool:
+    response = error.response if isinstance(error, AttemptError) else None
+    return response is not None and response.status == _UNAVAILABLE

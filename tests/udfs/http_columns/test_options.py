@@ -14,9 +14,8 @@ from udfs import ClusterBudget, ClusterRate
 from udfs._limits.cluster_limits import LeasedLimit, TaskShare
 from udfs._trio_thread.room import Room
 from udfs.http_columns import http_get, http_request, register_http
-from udfs.http_columns._host import HostCapacity
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._outcome import HttpResponse, RetryableError
+from udfs.http_columns._outcome import HostCapacity, HttpResponse, RetryableError
 
 
 def test_only_equal_options_share_a_client() -> None:

@@ -15,9 +15,8 @@ from tests.udfs.http.serving import Peer, refusing, serving
 from tests.udfs.http_columns.working import get, responding, results_of, work
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome
-from udfs.http_columns._host import HostCapacity
 from udfs.http_columns._options import HttpOptions
-from udfs.http_columns._outcome import HttpResponse, RetryableConnectionError, RetryableError
+from udfs.http_columns._outcome import HostCapacity, HttpResponse, RetryableConnectionError, RetryableError
 from udfs.http_columns._requests import HttpRequest
 
 RECEIVED: list[tuple[str, float | None]] = []  # by all copies of a `Spy`
