@@ -34,13 +34,15 @@ COUNTS = ("rows", "calls", "retried", "failed", "timed_out", "cached")
 WORDS = {"timed_out": "timed out", "cached": "from a cache"}  # for the other counts, their names
 SUMS = frozenset({*COUNTS, "seconds", "slowest"})
 
-# A sum that only `explain` reads: the totals as JSON. Spark cuts off the text of a plan at more than 25 metrics, or
-# arguments of one function, and warns of it.
+# A sum that only `explain` reads: the totals and times of all tasks, as a JSON object
 TOTALS = "explain"
-ARGUMENTS = 24
-KINDS: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}
-BY_GATE = "seconds_by_gate."  # followed by the label of a gate
-OF_TASKS = "tasks."
+GATE_PREFIX = "seconds_by_gate."  # before the label of a gate
+TASK_PREFIX = "tasks."  # before the name of a time
+
+# Spark cuts off the text of a plan at more than 25 arguments of one function, or metrics, and warns of it
+MAX_ARGUMENTS = 24
+
+NUMBER_TYPES: dict[Any, Callable[[Any], Any]] = {"int": int, "float": float}  # by the annotation of a field
 
 # The numbers of `Totals` that are 0 without an option
 OF_GATES = frozenset({"gated", "gate_wait_seconds", "refused", "throttled"})
@@ -79,7 +81,7 @@ def check_metrics(metrics: Any) -> None:
         raise TypeError(f"metrics must be a name or a pyspark.sql.Observation, got {metrics!r}")
 
 
-def observed(df: DataFrame, metrics: Any, settings: Settings) -> DataFrame:
+def observe(df: DataFrame, metrics: Any, settings: Settings) -> DataFrame:
     """The DataFrame without its column of metrics. Spark reports the sums of that column under the given name.
 
     Args:
@@ -87,10 +89,10 @@ def observed(df: DataFrame, metrics: Any, settings: Settings) -> DataFrame:
         metrics: The name, or an `Observation`.
         settings: The settings of the UDF, by which some sums can only be 0.
     """
-    return df.observe(metrics, *_sums(settings)).drop(METRICS_COLUMN)
+    return df.observe(metrics, *_aggregates(settings)).drop(METRICS_COLUMN)
 
 
-def gate_classes(settings: Settings) -> list[str]:
+def gate_labels(settings: Settings) -> list[str]:
     """The labels that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [gate.label for gate in given]
@@ -117,9 +119,9 @@ def summary(metrics: Any) -> str:
     Metrics that Spark has observed also have percentiles, with which the line then ends. With gates, the line also
     has what `trio_asyncio_io.integration.gates_and_hedges` returns.
     """
-    sums = _sums_of(metrics)
+    sums = _sums_when_observed(metrics)
     counts = [f"{sums[name]:,} {WORDS.get(name, name)}" for name in COUNTS]
-    counts += gates_and_hedges(_totals_of(json.loads(sums.get(TOTALS, "{}"))))
+    counts += gates_and_hedges(_totals_from(json.loads(sums.get(TOTALS, "{}"))))
     mean = sums["seconds"] / sums["rows"] if sums["rows"] else 0.0
     times = {"mean": mean, "slowest": sums["slowest"], **{name: sums[name] for name in PERCENTILES if name in sums}}
     return ", ".join([*counts, *(f"{name} {duration(seconds)}" for name, seconds in times.items())])
@@ -153,13 +155,10 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
         print(explain(seen))
     """
     if hasattr(metrics, "recentProgress"):
-        observed = [(_totals(sums), TaskTimes()) for sums in _micro_batches(metrics, name)]
-    else:
-        sums = _sums_of(metrics)
-        observed = [(_totals(sums), _times_of(json.loads(sums[TOTALS])))]
-    return verdict_of(
-        sum((totals for totals, _ in observed), Totals()), sum((times for _, times in observed), TaskTimes())
-    )
+        micro_batches = _micro_batches(metrics, name)
+        return verdict_of(sum(map(_observed_totals, micro_batches), Totals()), TaskTimes())
+    sums = _sums_when_observed(metrics)
+    return verdict_of(_observed_totals(sums), _times_from(json.loads(sums[TOTALS])))
 
 
 def verdict_of(totals: Totals, times: TaskTimes) -> Verdict:
@@ -177,20 +176,20 @@ def verdict_of(totals: Totals, times: TaskTimes) -> Verdict:
 
 def _micro_batches(query: Any, name: str | None) -> list[Mapping[str, Any]]:
     """The metrics of a streaming query's recent micro-batches."""
-    observed = [
+    found = [
         (each, sums)
         for progress in query.recentProgress
-        for each, sums in progress["observedMetrics"].items()
-        if name in {None, each} and TOTALS in observed_sums(sums)
+        for each, row in progress["observedMetrics"].items()
+        if name in {None, each} and TOTALS in (sums := observed_sums(row))
     ]
-    if len(names := {each for each, _ in observed}) > 1:
+    if len(names := {each for each, _ in found}) > 1:
         raise ValueError(f"the query has several metrics, {', '.join(sorted(names))}: pass one of these names as name=")
-    return [observed_sums(sums) for _, sums in observed]
+    return [sums for _, sums in found]
 
 
-def _totals(sums: Mapping[str, Any]) -> Totals:
+def _observed_totals(sums: Mapping[str, Any]) -> Totals:
     try:
-        totals = _totals_of(json.loads(sums[TOTALS]))
+        totals = _totals_from(json.loads(sums[TOTALS]))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ValueError(
             f"the metrics have no {TOTALS!r}: pass those of a query whose operator was given metrics="
@@ -198,23 +197,23 @@ def _totals(sums: Mapping[str, Any]) -> Totals:
     return replace(totals, longest_seconds=sums["slowest"])
 
 
-def _totals_of(values: Mapping[str, Any]) -> Totals:
-    """The totals from what `_merged` has written. Numbers that it lacks are 0."""
+def _totals_from(values: Mapping[str, Any]) -> Totals:
+    """The totals from what `_totals_column` has written. Numbers that it lacks are 0."""
     numbers = _numbers(Totals, values)
-    waits = {key: seconds for key, seconds in values.items() if key.startswith(BY_GATE) and seconds}
-    by_gate = {key.removeprefix(BY_GATE): seconds for key, seconds in waits.items()}
+    waits = {key: seconds for key, seconds in values.items() if key.startswith(GATE_PREFIX) and seconds}
+    by_gate = {key.removeprefix(GATE_PREFIX): seconds for key, seconds in waits.items()}
     return Totals(**numbers, seconds_by_gate=by_gate, **{name: values.get(name, "") for name in TEXTS})
 
 
-def _times_of(values: Mapping[str, Any]) -> TaskTimes:
-    """The times of the tasks, from what `_merged` has written."""
-    found = {name.removeprefix(OF_TASKS): each for name, each in values.items() if name.startswith(OF_TASKS)}
+def _times_from(values: Mapping[str, Any]) -> TaskTimes:
+    """The times of the tasks, from what `_totals_column` has written."""
+    found = {name.removeprefix(TASK_PREFIX): each for name, each in values.items() if name.startswith(TASK_PREFIX)}
     return TaskTimes(**_numbers(TaskTimes, found))
 
 
 def _numbers(made: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = [each for each in fields(made) if each.type in KINDS]
-    return {each.name: KINDS[each.type](values[each.name]) for each in numbers if each.name in values}
+    numbers = [each for each in fields(made) if each.type in NUMBER_TYPES]
+    return {each.name: NUMBER_TYPES[each.type](values[each.name]) for each in numbers if each.name in values}
 
 
 def observed_sums(observed: Any) -> Mapping[str, Any]:
@@ -234,7 +233,7 @@ def observed_sums(observed: Any) -> Mapping[str, Any]:
     return mapping
 
 
-def _sums_of(metrics: Any) -> Mapping[str, Any]:
+def _sums_when_observed(metrics: Any) -> Mapping[str, Any]:
     """Observed metrics by name. Those of an `Observation` wait until the first action of its query has ended.
 
     Raises:
@@ -260,9 +259,9 @@ def _is_observation(value: object) -> bool:
     return isinstance(value, Observation) or (remote is not None and isinstance(value, remote.Observation))
 
 
-def _sums(settings: Settings) -> list[Column]:
-    sums = [_merged(f"rows.{name}").cast("long").alias(name) for name in COUNTS]
-    times = [_merged(f"rows.{name}").alias(name) for name in ("seconds", "slowest")]
+def _aggregates(settings: Settings) -> list[Column]:
+    sums = [_aggregate(f"rows.{name}").cast("long").alias(name) for name in COUNTS]
+    times = [_aggregate(f"rows.{name}").alias(name) for name in ("seconds", "slowest")]
     shares = F.array(*map(F.lit, PERCENTILES.values()))
     found = F.percentile_approx(F.col(METRICS_COLUMN)["seconds"], shares, SKETCH_ACCURACY)
     percentiles = [F.coalesce(found[place], F.lit(0.0)).alias(name) for place, name in enumerate(PERCENTILES)]
@@ -274,17 +273,17 @@ def _totals_column(settings: Settings) -> Column:
 
     Not with `to_json`: several threads of Spark may read the metrics of a query, and its generator is for one.
     """
-    row, gates = F.col(METRICS_COLUMN), gate_classes(settings)
-    columns = {name.removeprefix("totals."): _merged(name).cast("string") for name in _needed(settings)}
+    row, gates = F.col(METRICS_COLUMN), gate_labels(settings)
+    columns = {name.removeprefix("totals."): _aggregate(name).cast("string") for name in _needed(settings)}
     for gate in gates:
         waits = F.coalesce(F.sum(row["seconds_by_gate"][gate]), F.lit(0.0))
-        columns[BY_GATE + gate] = waits.cast("string")
+        columns[GATE_PREFIX + gate] = waits.cast("string")
     if gates:
         reported = row["numbers"][NUMBERS["tasks.ended"]]
         latest = {name: F.max_by(row[name], F.when(row[name].isNotNull(), reported)) for name in TEXTS}
         columns |= {name: F.coalesce(text, F.lit('""')) for name, text in latest.items()}  # JSON already
     pairs = [F.concat(F.lit(f"{json.dumps(name)}: "), column) for name, column in columns.items()]
-    parts = [pairs[start : start + ARGUMENTS] for start in range(0, len(pairs), ARGUMENTS)]
+    parts = [pairs[start : start + MAX_ARGUMENTS] for start in range(0, len(pairs), MAX_ARGUMENTS)]
     return F.concat(F.lit("{"), F.concat_ws(", ", *(F.concat_ws(", ", *part) for part in parts)), F.lit("}"))
 
 
@@ -293,7 +292,7 @@ def _needed(settings: Settings) -> list[str]:
     options = settings.options
     missing = {
         UNREAD: True,
-        OF_GATES: not gate_classes(settings),
+        OF_GATES: not gate_labels(settings),
         OF_GROUPS: options.group is None,
         OF_RETRIES: options.retry is None,
         OF_KEYS: options.mode != "keyed",
@@ -302,7 +301,7 @@ def _needed(settings: Settings) -> list[str]:
     return [name for name in NUMBERS if not name.startswith("rows.") and name not in without]
 
 
-def _merged(name: str) -> Column:
+def _aggregate(name: str) -> Column:
     """One of `NUMBERS` over all rows: its sum, or its highest or lowest value."""
     number = F.col(METRICS_COLUMN)["numbers"][NUMBERS[name]]
     if name in LOWEST:

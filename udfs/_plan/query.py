@@ -13,7 +13,7 @@ from .._sent.settings import Flatten, Mode
 from .._spark_thread.conversion import RowConversion
 from .arguments import StreamArguments, check_dataframe, column_names, for_session, make_settings
 from .memo import as_memo, check_memo, query_with_memo
-from .metrics import check_metrics, observed
+from .metrics import check_metrics, observe
 from .row_plan import plan_rows
 from .schema import microseconds, new_columns
 from .stateful_query import check_carry_over, query_with_carry_over
@@ -85,4 +85,4 @@ def build_query(
         with_results = plan.source.mapInArrow(task, plan.schema)
     if plan.source is not df:
         with_results = with_results.toDF(*plan.names)
-    return with_results if metrics is None else observed(with_results, metrics, settings)
+    return with_results if metrics is None else observe(with_results, metrics, settings)
