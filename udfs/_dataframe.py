@@ -15,11 +15,11 @@ from ._plan.arguments import DataFrameArguments, StreamArguments, UDFArguments
 from ._plan.query import build_query
 from ._sent.settings import Flatten, Settings
 
-NOT_ORDERED = (
+NO_CARRY_OVER = (
     "ordered_wait has no carry_over: one straggler would delay, and carry over, every row behind it. Use "
     "unordered_wait, or keyed_wait if rows of one key must stay in order"
 )
-IN_ORDER = (
+NO_EVENT_TIME = (
     "ordered_wait has no event_time: all of its rows stay in order, so none can cross a watermark. Omit event_time and "
     "max_out_of_orderness, or use unordered_wait"
 )
@@ -87,9 +87,9 @@ def ordered_wait(
         df.transform(ordered_wait, weather, "temp double, wind double", timeout=5.0)
     """
     if "carry_over" in arguments:
-        raise TypeError(NOT_ORDERED)
+        raise TypeError(NO_CARRY_OVER)
     if arguments.keys() & {"event_time", "max_out_of_orderness"}:
-        raise TypeError(IN_ORDER)
+        raise TypeError(NO_EVENT_TIME)
     check_keywords(ordered_wait, arguments)
     given = cast("StreamArguments", arguments)
     return build_query(df, function, schema, timeout, given, mode="ordered", inputs=inputs, flatten=flatten)

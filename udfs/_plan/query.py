@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
 from .._sent.function import check_arity, parameter_names, signature_of
-from .._sent.settings import Flatten, Mode
+from .._sent.settings import CarryOver, Flatten, Mode
 from .._spark_thread.conversion import RowConversion
 from .arguments import StreamArguments, check_dataframe, column_names, for_session, make_settings
-from .memo import as_memo, check_memo, query_with_memo
+from .memo import Memo, as_memo, check_memo, query_with_memo
 from .metrics import check_metrics, observe
-from .row_plan import plan_rows
+from .row_plan import RowPlan, plan_rows
 from .schema import microseconds, new_columns
 from .stateful_query import check_carry_over, query_with_carry_over
 from .worker_python import for_map_in_arrow, use_the_drivers_python
@@ -64,10 +64,9 @@ def build_query(
     use_the_drivers_python(df.sparkSession)
     names = column_names("inputs", parameter_names(function) if inputs is None else inputs)
     check_arity(settings.function.name, signature_of(function), names)
-    added = new_columns(schema)
     plan = plan_rows(
         df,
-        added,
+        new_columns(schema),
         settings,
         inputs=names,
         event_time=event_time,
@@ -75,14 +74,18 @@ def build_query(
         flatten=flatten,
         are_parameters=inputs is None,
     )
-    if carry_over is not None:
-        with_results = query_with_carry_over(plan, carry_over)
-    elif memo is not None:
-        with_results = query_with_memo(plan, memo)
-    else:
-        enrichment = plan.enrichment
-        task = for_map_in_arrow(settings.function.name, lambda batches: RowConversion(enrichment).run(batches))
-        with_results = plan.source.mapInArrow(task, plan.schema)
+    with_results = _with_results(plan, carry_over, memo)
     if plan.source is not df:
         with_results = with_results.toDF(*plan.names)
     return with_results if metrics is None else observe(with_results, metrics, settings)
+
+
+def _with_results(plan: RowPlan, carry_over: CarryOver | None, memo: Memo | None) -> DataFrame:
+    """The enriched rows, with the column names of the plan's source."""
+    if carry_over is not None:
+        return query_with_carry_over(plan, carry_over)
+    if memo is not None:
+        return query_with_memo(plan, memo)
+    enrichment = plan.enrichment
+    task = for_map_in_arrow(enrichment.settings.function.name, lambda batches: RowConversion(enrichment).run(batches))
+    return plan.source.mapInArrow(task, plan.schema)

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 from .._sent.arrow_types import plan_fields
 from .._sent.extra_columns import extra_columns
 from .._sent.settings import Enrichment, Flatten, Settings
-from .schema import check_columns, check_time_zone, event_time_column, key_column, lookup_names
+from .schema import check_columns, check_event_time_type, check_key_type, check_time_zone, lookup_names
 from .session import time_zone
 
 # Columns of these names are added to `source`: the first by the carry-over, the others by a memo
@@ -78,9 +78,9 @@ def plan_rows(
     others = list(keys) if event_time is None else [event_time, *keys]
     position |= check_columns(existing.names, [], others, case=case)
     if event_time is not None:
-        event_time_column(existing.fields[position[event_time]])
+        check_event_time_type(existing.fields[position[event_time]])
     for name in keys:
-        key_column(existing.fields[position[name]])
+        check_key_type(existing.fields[position[name]])
     zone = time_zone(df.sparkSession)
     check_time_zone(zone, StructType([*(existing.fields[position[name]] for name in inputs), *added]))
     columns = StructType(plan_fields(existing))

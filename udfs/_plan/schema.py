@@ -129,7 +129,7 @@ def lookup_names(existing: Sequence[str], reserved: Sequence[str]) -> list[str]:
     return list(islice(numbered, len(existing)))
 
 
-def event_time_column(column: StructField) -> None:
+def check_event_time_type(column: StructField) -> None:
     """Check that the column has a type for event times.
 
     Raises:
@@ -140,7 +140,7 @@ def event_time_column(column: StructField) -> None:
         raise TypeError(f"event_time must be a timestamp column, and {name!r} is {kind.simpleString()}: cast it first")
 
 
-def key_column(column: StructField) -> None:
+def check_key_type(column: StructField) -> None:
     """Check that the column has a type for keys.
 
     Raises:

@@ -9,9 +9,9 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.schema import (
     check_columns,
+    check_event_time_type,
+    check_key_type,
     check_time_zone,
-    event_time_column,
-    key_column,
     lookup_names,
     microseconds,
     new_columns,
@@ -139,7 +139,7 @@ SCHEMA = T.StructType(
 
 @pytest.mark.parametrize("position", [0, 1])
 def test_both_kinds_of_timestamp_are_event_times(position: int) -> None:
-    event_time_column(SCHEMA[position])
+    check_event_time_type(SCHEMA[position])
 
 
 @pytest.mark.parametrize("position", [2, 3])
@@ -148,7 +148,7 @@ def test_other_types_are_not_event_times(position: int) -> None:
     with pytest.raises(
         TypeError, match=f"event_time must be a timestamp column, and '{name}' is {kind}: cast it first"
     ):
-        event_time_column(SCHEMA[position])
+        check_event_time_type(SCHEMA[position])
 
 
 @pytest.mark.parametrize(
@@ -219,5 +219,5 @@ class CaseInsensitive(T.StringType):
 def test_a_key_that_is_not_compared_by_its_bytes_is_refused() -> None:
     """Rows whose keys are equal in SQL would be called at the same time."""
     with pytest.raises(TypeError, match="key compares strings by their bytes, and 'account' is string collate UTF8_LC"):
-        key_column(T.StructField("account", CaseInsensitive()))
-    key_column(T.StructField("account", T.StringType()))
+        check_key_type(T.StructField("account", CaseInsensitive()))
+    check_key_type(T.StructField("account", T.StringType()))
