@@ -45,3 +45,9 @@ class SparkTask:
         batch = self.local_property(BATCH)
         micro_batch = "" if batch is None else f"micro-batch {batch}, "
         return f"{micro_batch}stage {self.stage}, partition {self.partition}, attempt {self.attempt}"
+
+
+def current_partition() -> int:
+    """The number of the partition of the task that runs in this thread; 0 outside a task, as on the driver."""
+    task = SparkTask.current()
+    return 0 if task is None else task.partition

@@ -28,7 +28,7 @@ from udfs._memo.directory import Directory
 from udfs._memo.merge import merge
 from udfs._plan.arguments import make_settings
 from udfs._sent.function import pack
-from udfs._sent.settings import MemoTask
+from udfs._sent.settings import MemoSettings
 from udfs._urls import without_user
 from udfs.http import StackTransport, client
 from udfs.http.httpx2 import StackTransport as Httpx2Transport
@@ -119,7 +119,7 @@ INNER: dict[str, Callable[[], Any]] = {
     "options with a function": lambda: HttpOptions(headers),
     "an HTTP call": HttpOptions({"authorization": SECRET}).settings().function.unpack,
     "an HTTP column": lambda: _udf("http_get", HttpOptions({"authorization": SECRET}).settings()),
-    "a task with a memo": lambda: MemoTask(BUCKET, pa.schema([]), StringType(), "1", 1.0, 1.0, 1.0, 1, False),
+    "a task with a memo": lambda: MemoSettings(BUCKET, pa.schema([]), StringType(), "1", 1.0, 1.0, 1.0, 1, False),
     "a lease": lambda: LeasedLimit(ClusterRate(1.0, by=REDIS, name="r")),
     "an address": lambda: ServerAddress("host", 1, SECRET),
     "a client": lambda: client(headers={"a": SECRET}, proxy=f"http://u:{SECRET}@127.0.0.1:1"),

@@ -25,8 +25,9 @@ from .._memo.merge import compact, merge
 from .._sent.arrow_types import arrow_type, parts_of, plan_type
 from .._sent.bucket_ids import bucket_ids
 from .._sent.extra_columns import ERROR_TYPE
-from .._sent.settings import MemoTask, Settings
-from .._spark_thread.memo_rows import MemoRows, add_answers, read_answers
+from .._sent.settings import MemoSettings, Settings
+from .._spark_thread.memo_rows import MemoRows
+from .._spark_thread.memo_table import add_answers, read_answers
 from .._spark_version import VariantType
 from .._urls import without_user
 from .row_plan import BUCKET_COLUMN, PLACE_COLUMN, RowPlan
@@ -254,29 +255,30 @@ def query_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     """
     enrichment, df = plan.enrichment, plan.source
     mode = enrichment.settings.options.mode
+    keeps_order = mode != "unordered"
     partitions = calling_partitions(df.sparkSession)
-    task = memo_task(plan, memo, partitions)
-    claim(task)
-    spread = [F.col(df.columns[n]) for n in enrichment.key or enrichment.inputs]
-    fields, number = plan.schema.fields, len(plan.columns)
-    # Old answers may have nulls where this query declares NOT NULL
-    new = [T.StructField(each.name, _nullable(each.dataType), metadata=each.metadata) for each in fields[number:]]
-    place = []
-    if mode != "unordered":
+    settings = memo_settings(plan, memo, partitions)
+    claim(settings)
+    if keeps_order:
         df = df.withColumn(PLACE_COLUMN, F.monotonically_increasing_id())
-        place = [T.StructField(PLACE_COLUMN, T.LongType())]
-    schema = T.StructType([*fields[:number], *place, *new])
+    spread = [F.col(plan.source.columns[n]) for n in enrichment.key or enrichment.inputs]
     df = df.withColumn(BUCKET_COLUMN, bucket_of(spread))
     df = df.repartition(partitions, _hashed_to(F.col(BUCKET_COLUMN), partitions))
-    if task.in_buckets:
-        df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if mode != "unordered" else []))
+    if settings.in_buckets:
+        df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if keeps_order else []))
     enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
-    run = for_map_in_arrow(enrichment.settings.function.name, lambda batches: MemoRows(enrichment, task).run(batches))
-    with_results = df.mapInArrow(run, schema)
+    run = for_map_in_arrow(
+        enrichment.settings.function.name, lambda batches: MemoRows(enrichment, settings).run(batches)
+    )
+    fields, number = plan.schema.fields, len(plan.columns)
+    place = [T.StructField(PLACE_COLUMN, T.LongType())] if keeps_order else []
+    # Old answers may have nulls where this query declares NOT NULL
+    new = [T.StructField(each.name, _nullable(each.dataType), metadata=each.metadata) for each in fields[number:]]
+    with_results = df.mapInArrow(run, T.StructType([*fields[:number], *place, *new]))
+    if not keeps_order:
+        return with_results
     if mode == "ordered":
         with_results = _in_partitions(with_results)
-    if mode == "unordered":
-        return with_results
     return with_results.sortWithinPartitions(PLACE_COLUMN).drop(PLACE_COLUMN)
 
 
@@ -305,8 +307,8 @@ def memo_schema(function: str, inputs: T.StructType, answer: T.DataType, spread_
     return pa.schema(list(arrow_type(types)), metadata=metadata)
 
 
-def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
-    """The part of the memo in the plan of each task.
+def memo_settings(plan: RowPlan, memo: Memo, partitions: int) -> MemoSettings:
+    """How each task uses the memo.
 
     Args:
         plan: The operator.
@@ -332,7 +334,7 @@ def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
     old_names = _old_names(memo.renamed or {}, inputs.names)
     inputs = T.StructType([T.StructField(old_names[each.name], each.dataType, each.nullable) for each in inputs])
     spread_by = tuple(old_names[plan.columns.names[n]] for n in enrichment.key or enrichment.inputs)
-    return MemoTask(
+    return MemoSettings(
         memo.path,
         memo_schema(function, inputs, answer, spread_by),
         answer,
@@ -345,7 +347,7 @@ def memo_task(plan: RowPlan, memo: Memo, partitions: int) -> MemoTask:
     )
 
 
-def claim(task: MemoTask) -> None:
+def claim(settings: MemoSettings) -> None:
     """Make the memo, or check that it has the same contents. Merge its files if there are many.
 
     Raises:
@@ -353,7 +355,7 @@ def claim(task: MemoTask) -> None:
         OSError: It cannot be written.
         TypeError: The types cannot be stored.
     """
-    directory = Directory(task.path, task.schema)
+    directory = Directory(settings.path, settings.schema)
     try:
         directory.claim()
     except pa.ArrowNotImplementedError as error:

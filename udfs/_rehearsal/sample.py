@@ -21,7 +21,7 @@ from trio_asyncio_io.integration import describe
 from trio_asyncio_io.rehearsal import Sample, record
 
 from .._plan.arguments import column_names, make_settings
-from .._plan.memo import Memo, as_memo, bucket_of, calling_partitions, claim, memo_task
+from .._plan.memo import Memo, as_memo, bucket_of, calling_partitions, claim, memo_settings
 from .._plan.row_plan import BUCKET_COLUMN, RowPlan, plan_rows
 from .._plan.schema import new_columns
 from .._plan.worker_python import for_map_in_arrow
@@ -205,9 +205,9 @@ class SampledRows:
 
 
 def _memo_rows(plan: RowPlan, memo: Memo) -> MemoRows:
-    task = replace(memo_task(plan, memo, 1), in_buckets=False)
-    claim(task)
-    return MemoRows(plan.enrichment, task)
+    settings = replace(memo_settings(plan, memo, 1), in_buckets=False)
+    claim(settings)
+    return MemoRows(plan.enrichment, settings)
 
 
 class _OfRows(AsyncFunction[Any, Any]):

@@ -130,7 +130,7 @@ class Enrichment:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoTask:
+class MemoSettings:
     """How the tasks of a query use a memo. Created on the driver, and pickled.
 
     Args:

@@ -14,7 +14,7 @@ from trio_asyncio_io.gates import RefusedError
 from .._memo.answers import as_table
 from .._memo.writer import Writer
 from .._sent.row import Failure, Row
-from .._sent.settings import Enrichment, MemoTask
+from .._sent.settings import Enrichment, MemoSettings
 from .conversion import RowConversion
 from .writing import ResultWriter
 
@@ -59,19 +59,19 @@ class Recorder:
 
     Args:
         enrichment: How to enrich the rows.
-        task: How to use the memo.
+        memo: How to use the memo.
         calls: The calls by batch and index of their rows. Spark's thread adds them before they start.
         writer: Writes the answers.
     """
 
     def __init__(
-        self, enrichment: Enrichment, task: MemoTask, calls: Mapping[tuple[int, int], Call], writer: Writer
+        self, enrichment: Enrichment, memo: MemoSettings, calls: Mapping[tuple[int, int], Call], writer: Writer
     ) -> None:
         enrichment = replace(enrichment, settings=replace(enrichment.settings, on_error="null"))
         self._flatten = enrichment.flatten
         self._conversion = RowConversion(enrichment)
-        self._results = ResultWriter(task.answer, enrichment.zone, enrichment.settings, enrichment.added.names)
-        self._task = task
+        self._results = ResultWriter(memo.answer, enrichment.zone, enrichment.settings, enrichment.added.names)
+        self._memo = memo
         self._calls = calls
         self._writer = writer
         positions = enrichment.inputs
@@ -84,7 +84,7 @@ class Recorder:
             OSError: They cannot be written.
         """
         for part, declared in self._results.write(rows, [self._value(row) for row in rows]):
-            array = declared.cast(self._task.schema.field("answer").type)  # without NOT NULL
+            array = declared.cast(self._memo.schema.field("answer").type)  # without NOT NULL
             places = []
             for place, row in enumerate(part):
                 error = None if row.failure is None else row.failure.as_struct()
@@ -108,10 +108,10 @@ class Recorder:
     def _is_remembered(self, row: Row) -> bool:
         if row.failure is None:
             return not row.replaced
-        return self._task.remember_failures_for > 0 and not is_refused(row)
+        return self._memo.remember_failures_for > 0 and not is_refused(row)
 
     def _write(self, rows: Sequence[Row], answers: pa.Array) -> None:
-        schema = self._task.schema
+        schema = self._memo.schema
         calls = [self._calls[row.batch, row.index] for row in rows]
         errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
         inputs = [
@@ -120,7 +120,7 @@ class Recorder:
         ]
         table = as_table(
             schema,
-            self._task.version,
+            self._memo.version,
             buckets=pa.array([call.bucket for call in calls]),
             keys=[call.key for call in calls],
             inputs=inputs,

@@ -6,28 +6,25 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from .._memo.answers import BUCKETS, Freshness, as_table, compute, latest, widened
-from .._memo.directory import PASS_BYTES, Directory
+from .._memo.answers import BUCKETS, Freshness, compute, latest
+from .._memo.directory import Directory
 from .._memo.keys import key_of
 from .._memo.merge import merge
 from .._memo.reader import Reader
 from .._memo.writer import Writer
 from .._sent.extra_columns import extra_columns
 from .._sent.row import Failure, Row
-from .._sent.settings import Enrichment, MemoTask
-from .._spark_task import SparkTask
-from .batches import SAFE_BYTES, ranges, slices
+from .._sent.settings import Enrichment, MemoSettings
+from .._spark_task import current_partition
+from .batches import SAFE_BYTES, ranges
 from .bridge import TaskOperator
 from .conversion import RowConversion
 from .memo_recorder import Answer, Call, Recorder, is_refused
 from .reading import values_of
-
-# How far the clock of a worker may be behind the one that timed an added answer.
-_AHEAD_SECONDS: Final = 3_600.0
 
 
 class _Hits(NamedTuple):
@@ -51,7 +48,7 @@ class MemoRows:
 
     Args:
         enrichment: How to enrich the rows.
-        task: How to use the memo.
+        memo: How to use the memo.
 
     Attributes:
         waiting: How many rows wait for the call of another row.
@@ -62,22 +59,21 @@ class MemoRows:
         MemoError: The memo cannot be read.
     """
 
-    def __init__(self, enrichment: Enrichment, task: MemoTask) -> None:
-        spark_task = SparkTask.current()
-        self._partition = 0 if spark_task is None else spark_task.partition
-        buckets = range(self._partition, BUCKETS, task.partitions)
-        self._directory = Directory(task.path, task.schema)
+    def __init__(self, enrichment: Enrichment, memo: MemoSettings) -> None:
+        self._partition = current_partition()
+        buckets = range(self._partition, BUCKETS, memo.partitions)
+        self._directory = Directory(memo.path, memo.schema)
         self._reader = Reader(self._directory, buckets)
         self._calls: dict[tuple[int, int], Call] = {}  # that have not been received, by batch and index of their rows
         self.waiting = 0
-        self.writer = Writer(self._directory, task.write_every, buckets)
-        self.recorder = Recorder(enrichment, task, self._calls, self.writer)
+        self.writer = Writer(self._directory, memo.write_every, buckets)
+        self.recorder = Recorder(enrichment, memo, self._calls, self.writer)
         self._enrichment = enrichment
         self._settings = enrichment.settings
-        self._task = task
+        self._memo = memo
         self._conversion = RowConversion(enrichment)
-        self._freshness = Freshness.at(time.time(), task.max_age, task.remember_failures_for)
-        self._no_answer = Answer(pa.array([None], task.schema.field("answer").type))
+        self._freshness = Freshness.at(time.time(), memo.max_age, memo.remember_failures_for)
+        self._no_answer = Answer(pa.array([None], memo.schema.field("answer").type))
         self._stand_in_batches = count(-1, -1)
         self._has_extras = bool(extra_columns(enrichment.settings))
         self._hits: list[_Hits] = []  # not yet emitted
@@ -139,7 +135,7 @@ class MemoRows:
 
     def _keys(self, batch: pa.RecordBatch) -> pa.Array:
         """The key of each row; null for a row that needs none, because it fails or is skipped."""
-        enrichment, version, skips_nulls = self._enrichment, self._task.version, self._settings.skip_nulls
+        enrichment, version, skips_nulls = self._enrichment, self._memo.version, self._settings.skip_nulls
         values, failures = values_of([batch.column(n) for n in enrichment.inputs], enrichment.zone)
         keys = [
             None if n in failures or (skips_nulls and None in inputs) else key_of(version, inputs)
@@ -149,7 +145,7 @@ class MemoRows:
 
     def _known(self, buckets: Sequence[int], keys: pa.Array) -> pa.Table:
         """The answers in the files that count for these keys. Failures among them go to `_answers`."""
-        if self._task.in_buckets and buckets:  # no row of an earlier bucket follows
+        if self._memo.in_buckets and buckets:  # no row of an earlier bucket follows
             for bucket in [each for each in self._answers if each < buckets[0]]:
                 del self._answers[bucket]
         found = latest(self._reader.find(buckets, keys), self._freshness)
@@ -254,91 +250,6 @@ class MemoRows:
             parents += [parent] * (max(1, length) if is_kept else 0)
             start += length
         return parents, answers.flatten().take(pa.array(places, pa.int64())), max(1, *lengths)
-
-
-def read_answers(
-    path: str, schema: pa.Schema, freshness: Freshness, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The answers of a memo that count, bucket by bucket.
-
-    Args:
-        path: The directory.
-        schema: The columns of its files.
-        freshness: Which answers count.
-        batches: The only column has the numbers of the buckets.
-
-    Raises:
-        MemoError: The memo cannot be read.
-    """
-    reader = Reader(Directory(path, schema))
-    for batch in batches:
-        for bucket in batch.column(0).to_pylist():
-            table = latest(reader.bucket(bucket), freshness)
-            for part in table.combine_chunks().to_batches():
-                yield from slices(part)
-
-
-def add_answers(
-    path: str, schema: pa.Schema, version: str, partitions: int, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Write answers to a memo. Yields their number.
-
-    Args:
-        path: The directory.
-        schema: The columns of its files.
-        version: The version of the answers.
-        partitions: The number of tasks. All rows of a task have buckets with the same remainder by it.
-        batches: The columns are inputs, answer, time and bucket.
-
-    Raises:
-        ValueError: A time is null or in the future, or Python cannot represent an input.
-    """
-    task = SparkTask.current()
-    buckets = range(0 if task is None else task.partition, BUCKETS, partitions)
-    directory = Directory(path, schema)
-    added: list[pa.Table] = []
-    for batch in batches:
-        added.append(_as_stored(batch, schema, version))
-        if sum(table.nbytes for table in added) >= PASS_BYTES:
-            directory.put_table(pa.concat_tables(added), buckets)
-            added.clear()
-        yield pa.RecordBatch.from_pydict({"answers": [batch.num_rows]})
-    if added:
-        directory.put_table(pa.concat_tables(added), buckets)
-
-
-def _check_times(times: pa.Array) -> None:
-    """Check that answers have times, and that none would hide later answers."""
-    if times.null_count:
-        raise ValueError(f"answered_at is null in {times.null_count} rows: set it, because the latest answer counts")
-    latest_time = compute.max(times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())).as_py() or 0
-    ahead = latest_time / 1e6 - time.time()
-    if ahead > _AHEAD_SECONDS:
-        raise ValueError(
-            f"answered_at must not be in the future, got a time that is {ahead:,.0f} s ahead: it would hide later "
-            "answers, so set it to when the answer came"
-        )
-
-
-def _as_stored(batch: pa.RecordBatch, schema: pa.Schema, version: str) -> pa.Table:
-    inputs, answers, times, buckets = batch.columns
-    _check_times(times)
-    fields = {each.name: array for each, array in zip(inputs.type, inputs.flatten(), strict=True)}
-    wanted = schema.field("inputs").type
-    columns = [fields[each.name] for each in wanted]
-    values, failures = values_of(columns, None)
-    if failures:
-        raise ValueError(": ".join(next(iter(failures.values()))))
-    return as_table(
-        schema,
-        version,
-        buckets=buckets,
-        keys=[key_of(version, each) for each in values],
-        inputs=[array.cast(each.type) for array, each in zip(columns, wanted, strict=True)],
-        answers=widened(answers, schema.field("answer").type),
-        errors=pa.nulls(len(batch), schema.field("error").type),
-        times=times,
-    )
 
 
 def _distinct(buckets: pa.Array) -> list[int]:

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from .._sent.row import Failure, Row
 from .._sent.settings import CarriedTooLongError, CarryOver, Enrichment
-from .._spark_task import SparkTask
+from .._spark_task import SparkTask, current_partition
 from .._spark_version import STATE_PARTITIONS
 from .._tracebacks import traceback_as_note
 from .batches import even_slices, from_payload, slices, to_payload
@@ -67,8 +67,7 @@ class Buckets:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The slices of this task's batches."""
-        task = SparkTask.current()
-        return self.cut(batches, 0 if task is None else task.partition)
+        return self.cut(batches, current_partition())
 
     def cut(self, batches: Iterator[pa.RecordBatch], partition: int) -> Iterator[pa.RecordBatch]:
         """The slices of a partition's batches, one batch of slices for each."""

@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from udfs import Memo
 from udfs._memo.directory import Directory
 from udfs._plan.memo import memo_schema
-from udfs._sent.settings import Enrichment, MemoTask
+from udfs._sent.settings import Enrichment, MemoSettings
 from udfs._spark_thread.memo_rows import MemoRows
 
 INPUTS = T.StructType([T.StructField("n", T.LongType())])
@@ -54,7 +54,7 @@ def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
         if claims:
             Directory(memo.path, schema).claim()
         seconds = memo.max_age, memo.remember_failures_for, memo.write_every
-        task = MemoTask(memo.path, schema, kind, memo.version, *seconds, partitions=1, in_buckets=in_buckets)
+        task = MemoSettings(memo.path, schema, kind, memo.version, *seconds, partitions=1, in_buckets=in_buckets)
         return MemoRows(enrichment, task)
 
     return make

@@ -18,7 +18,7 @@ from udfs._memo.merge import compact
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
 from udfs._plan.memo import check_answers, memo_schema
-from udfs._spark_thread.memo_rows import add_answers
+from udfs._spark_thread.memo_table import add_answers
 
 NUMBER = T.StructType().add("n", "long")
 WEATHER = T.StructType().add("temp", "double").add("wind", "double")

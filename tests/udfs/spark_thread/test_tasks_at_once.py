@@ -24,7 +24,7 @@ from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._memo.directory import Directory
 from udfs._plan.memo import memo_schema
 from udfs._pyspark_worker import WorkerConnection
-from udfs._sent.settings import Enrichment, MemoTask
+from udfs._sent.settings import Enrichment, MemoSettings
 from udfs._spark_task import SparkTask
 from udfs._spark_thread.bridge import enrich
 from udfs._spark_thread.memo_rows import MemoRows
@@ -211,7 +211,7 @@ def memo_task(settings: Any, tmp_path: Path) -> Callable[..., Task]:
 
     def make(function: Any, numbers: list[int]) -> Task:
         enrichment = Enrichment(settings(function, mode="unordered"), added, "UTC", inputs=(0,))
-        memo = MemoTask(str(tmp_path), schema, T.DoubleType(), "1", inf, 0.0, 0.0, 2, in_buckets=False)
+        memo = MemoSettings(str(tmp_path), schema, T.DoubleType(), "1", inf, 0.0, 0.0, 2, in_buckets=False)
         batch = pa.RecordBatch.from_pydict({"n": pa.array(numbers), "bucket": pa.array(numbers, pa.int32())})
         return lambda: [row for each in MemoRows(enrichment, memo).run(iter([batch])) for row in each.to_pylist()]
 
