@@ -35,9 +35,9 @@ def progress(
 ) -> Iterator[None]:
     """Show the progress of the block's Spark jobs: their tasks, and the micro-batches of streaming queries.
 
-    In a terminal or a notebook, one line is updated in place. In a file or a CI log, a new line is
-    written every 30 seconds. The last line remains after the block, even if it raises. Works in classic and in remote
-    sessions. A remote session reports only the completed tasks of batch queries, not running or failed ones.
+    In a terminal or a notebook, one line is updated in place. In a file or a CI log, a new line is written every 30
+    seconds. The last line remains after the block, even if it raises. Works in classic and in remote sessions. A remote
+    session reports only the completed tasks of batch queries, not running or failed ones.
 
     For each streaming query the line describes the last completed micro-batch. If the query has `metrics=`, it includes
     their summary, as in `udfs.summary`.

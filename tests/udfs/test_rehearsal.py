@@ -23,7 +23,7 @@ from trio_asyncio_io.rehearsal import Forecast
 from udfs import ClusterBudget, ClusterRate
 from udfs._rehearsal import job
 from udfs._rehearsal.forecast import Job
-from udfs._rehearsal.sample import JobRows, _OfRows
+from udfs._rehearsal.sample import JobRows, _SampledFunction
 from udfs._sent.row import Row
 from udfs._spark_thread.reading import rows_of
 
@@ -198,6 +198,6 @@ async def test_each_attempt_of_a_sample_gets_lists_and_dicts_of_its_own() -> Non
         return len(tags)
 
     [row] = rows_of([pa.array([["a"]])], 0)
-    function = _OfRows(JobRows(None, changes, "n int", 5.0, {}), keep)  # type: ignore[arg-type]
+    function = _SampledFunction(JobRows(None, changes, "n int", 5.0, {}), keep)  # type: ignore[arg-type]
     assert [await function.invoke([row]) for _ in range(2)] == [2, 2]
     assert kept == [((["a"],), 2)] * 2

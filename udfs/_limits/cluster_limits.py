@@ -27,8 +27,8 @@ class ClusterRate:
 
     With `weight`, the rate is a sum of weights per second, such as tokens. A call heavier than its task's share of one
     second starts when the share is full, and delays later calls. In any second, the weights exceed the rate by at most
-    one call per task. `settle` corrects the weight of a call that runs; then
-    the limit holds on average, as with `gates.RateLimit`.
+    one call per task. `settle` corrects the weight of a call that runs; then the limit holds on average, as with
+    `gates.RateLimit`.
 
     With a lease, each worker process gets its calls from a source, a fifth of a second's worth at a time. So tasks that
     have rows use the whole rate, whichever they are. While the source cannot be reached, calls wait, and `explain`

@@ -139,7 +139,7 @@ class Directory:
         Writes first and looks afterwards, so of two functions that begin at once, at most one succeeds.
 
         Raises:
-            MemoError: The memo belongs to another function, or to other types. Or the path is of a file or below one.
+            MemoError: The memo belongs to another function, or to other types. Or the path is a file, or is below one.
             OSError: The directory cannot be written.
         """
         if any(file.buckets and file.digest == self.digest for file in self.files().values()):
@@ -172,7 +172,7 @@ class Directory:
             if file.digest != self.digest and file.digest not in self._older and file.digest not in others:
                 with suppress(FileNotFoundError):  # its query was refused, and removed it
                     others[file.digest] = self.open(file).schema
-        # First the one with most fields, so that an error names all of them
+        # Those with the most fields first, so that an error names all of them
         for digest in sorted(others, key=lambda digest: len(str(others[digest])), reverse=True):
             self._check_older(digest, others[digest])
         return {name: file for name, file in files.items() if name not in replaced}

@@ -6,10 +6,9 @@ Log: the magic bytes `udfslog1`, then frames. A frame is a head of 24 bytes and 
      8  length     8 bytes, the length of the payload, a multiple of 8
     16  checksum   8 bytes, CRC32 of the payload
 
-The first payload is an Arrow schema, the others are record batches. A log gets its name when
-its schema and its first answers are on the disk. It ends at its first frame that is not intact, as in SQLite: its
-process was killed while it wrote the rest, or the machine crashed. With the salt, an old block of the disk cannot be
-mistaken for a frame.
+The first payload is an Arrow schema, the others are record batches. A log gets its name when its schema and its first
+answers are on the disk. It ends at its first frame that is not intact, as in SQLite: its process was killed while it
+wrote the rest, or the machine crashed. With the salt, an old block of the disk cannot be mistaken for a frame.
 
 Parquet: a file for any reader, sorted by bucket. The page checksums of Parquet leave out page heads and the footer, and
 a bit that is flipped there can change an answer or crash Arrow. So the metadata `udfs.groups` has the CRC32 of each row
@@ -43,7 +42,7 @@ _TAIL_BYTES: Final = 64 * 1024
 
 
 class DamagedError(ValueError):
-    """Bytes are not those that were written."""
+    """A file does not have the bytes that were written."""
 
 
 def log_start(salt: bytes, schema: pa.Schema) -> bytes:

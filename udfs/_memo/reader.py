@@ -60,7 +60,7 @@ class Reader:
 
         Args:
             buckets: The buckets of the keys, in ascending order.
-            keys: Null for none.
+            keys: Null for a row without a key.
 
         Raises:
             MemoError: A file is damaged.

@@ -42,7 +42,7 @@ class Writer:
         self._buckets = buckets
         self._changed = threading.Condition()
         self._log: _Log | None = None
-        self._left: list[_Log] = []  # that another log has replaced; the thread ends them
+        self._ending: list[_Log] = []  # that another log has replaced; the thread ends them
         self._is_closed = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="udfs-memo", daemon=True)
@@ -71,7 +71,7 @@ class Writer:
             raise ValueError(f"an answer has a bucket that is not in {self._buckets}: report this as a defect")
         with self._changed:
             if self._log is not None and self._log.is_removed():
-                self._leave_log()
+                self._end_log()
             if self._log is not None:
                 self._append(self._log, answers)
             if self._log is None:
@@ -86,13 +86,13 @@ class Writer:
         try:
             log.append(answers)
         except OSError:
-            self._leave_log()  # its end may be torn, so nothing may follow
+            self._end_log()  # its end may be torn, so nothing may follow
             self._directory.can_append = False
 
-    def _leave_log(self) -> None:
+    def _end_log(self) -> None:
         """Have the thread end the log, which it may be writing to the disk at this moment."""
         assert self._log is not None
-        self._left.append(self._log)
+        self._ending.append(self._log)
         self._log = None
         self._changed.notify()
 
@@ -102,15 +102,15 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            while not self._is_closed or self._log is not None or self._left:
+            while not self._is_closed or self._log is not None or self._ending:
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_over() or (self._log and self._log.has_new), LOG_SECONDS)
                     self._changed.wait_for(self._is_over, self._every)
                     if self._log is not None and (self._is_closed or self._log.is_over):
-                        self._leave_log()
-                    log, left, self._left = self._log, self._left, []
-                for each in left:
-                    self._end(each)
+                        self._end_log()
+                    log, ending, self._ending = self._log, self._ending, []
+                for each in ending:
+                    self._finish(each)
                 if log is not None:
                     log.flush()
         except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the task
@@ -118,9 +118,9 @@ class Writer:
 
     def _is_over(self) -> bool:
         """Whether a log ends now."""
-        return self._is_closed or bool(self._left) or (self._log is not None and self._log.is_over)
+        return self._is_closed or bool(self._ending) or (self._log is not None and self._log.is_over)
 
-    def _end(self, log: _Log) -> None:
+    def _finish(self, log: _Log) -> None:
         """Put a log on the disk, and turn it into a Parquet file. If that fails, the log counts."""
         try:
             log.flush()

@@ -1,4 +1,4 @@
-"""What Spark's workers run, in the driver's Python in a local session. Reports packages that their Python lacks."""
+"""The Python of Spark's workers: the driver's in a local session. It names packages that it lacks."""
 
 from __future__ import annotations
 

@@ -61,13 +61,13 @@ def rehearse(
         mode: The operator of the job: "ordered" (the default) or "unordered".
         tasks: How many tasks can run at once, at least 1. None: according to the configuration of the session.
         options: Other arguments of the operator, such as `inputs`, `retry`, `cluster_rate`, `cluster_budget`, `gate`,
-            `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full. What
-            calls weigh is the weight of the first gate that has one, or else of the `cluster_budget`. The forecast has
-            this weight only: a `cluster_rate` with another one is used as the sample has used it, on average.
+            `group` and `memo`. A gate must be a `RateLimit` or a `Budget`; each task has a copy. Groups are full. The
+            weight of a call is that of the first gate with a weight, or else of the `cluster_budget`. The forecast has
+            this weight only: calls use a `cluster_rate` with another one as those of the sample did, on average.
 
     Returns:
         A `Forecast`. Its capacities count per task, and its elements are the rows, or groups, to call. Its `best` has
-            arguments for the operator.
+        arguments for the operator.
 
     Raises:
         TypeError, ValueError: An argument is invalid, as for `ordered_wait`, or no row needs a call.

@@ -34,10 +34,11 @@ from .._spark_thread.memo_rows import MemoRows
 from .._trio_thread.calls import as_list
 
 PARTITION = "__udfs_partition"
-LOW_LOAD = 5
+LOW_LOAD = 5  # calls at once, at the lower of the two loads
 SHARE_AT_LARGEST = 0.75  # of the calls of the sample, as in `record`
-MORE, AT_LEAST = 1.5, 50  # rows to draw, because a sample of Spark's has a random size
-DISTINCT_ERROR = 0.02
+# Spark's samples have a random size, so more rows are drawn than are needed: by this factor, and this number
+DRAWN_FACTOR, DRAWN_MORE = 1.5, 50
+DISTINCT_ERROR = 0.02  # of Spark's estimate of the number of keys, relative to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class JobRows:
             parts = [found[start : start + (group or 1)] for start in range(0, len(found), group or 1)]
             most = max(1, min(load, int(SHARE_AT_LARGEST * len(parts))))
             loads = (min(LOW_LOAD, most), most)
-            function = _OfRows(self, sampled.answer)
+            function = _SampledFunction(self, sampled.answer)
             call = partial(record, parts, function, len(parts), timeout=self.timeout, loads=loads, **arguments)
             sampled.sample = _run_in_thread(call)
         return sampled
@@ -132,7 +133,7 @@ class JobRows:
 
     def _drawn(self, plan: RowPlan, number: int, rows: int) -> pa.RecordBatch:
         """Rows from all over the DataFrame, and their buckets, as a worker gets them."""
-        share = min(1.0, (MORE * number + AT_LEAST) / rows)
+        share = min(1.0, (DRAWN_FACTOR * number + DRAWN_MORE) / rows)
         inputs = [F.col(plan.source.columns[position]) for position in plan.enrichment.inputs]
         sampled = plan.source.withColumn(BUCKET_COLUMN, bucket_of(inputs)).sample(fraction=share)
         payloads = sampled.mapInArrow(for_map_in_arrow("as_payloads", as_payloads), "payload binary").collect()
@@ -210,7 +211,7 @@ def _memo_rows(plan: RowPlan, memo: Memo) -> MemoRows:
     return MemoRows(plan.enrichment, settings)
 
 
-class _OfRows(AsyncFunction[Any, Any]):
+class _SampledFunction(AsyncFunction[Any, Any]):
     """The user's function, called for the rows of a call. Each attempt gets lists and dicts of its own.
 
     Args:

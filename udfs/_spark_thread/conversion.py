@@ -20,7 +20,7 @@ from .batches import InputBatches, slices
 from .bridge import enrich
 from .converters import only_field
 from .misfits import ResultTypeError
-from .reading import put_event_times, put_keys, rows_of
+from .reading import rows_of, set_event_times, set_keys
 from .writing import ResultWriter
 
 InputT = TypeVar("InputT")
@@ -130,9 +130,9 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
             zone=enrichment.zone,
         )
         if enrichment.event_time is not None:
-            put_event_times(rows, batch.column(enrichment.event_time))
+            set_event_times(rows, batch.column(enrichment.event_time))
         if enrichment.key:
-            put_keys(rows, [batch.column(i) for i in enrichment.key])
+            set_keys(rows, [batch.column(i) for i in enrichment.key])
         return rows
 
     def write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:

@@ -42,7 +42,7 @@ class _Hits(NamedTuple):
 
 
 class MemoRows:
-    """The rows of one task. All methods run in Spark's thread.
+    """Answers the rows of one task from a memo. All methods run in Spark's thread.
 
     A row whose answer is in the files stays Arrow data: only its inputs become Python values, for the key.
 
@@ -192,7 +192,7 @@ class MemoRows:
         self._complete(row, answer)
 
     def _complete(self, row: Row, answer: Answer) -> None:
-        """Have a row emitted with this answer.
+        """Queue a row with this answer for output.
 
         Raises:
             Exception: The row has failed, and `on_error` is "raise".

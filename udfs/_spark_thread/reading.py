@@ -65,14 +65,14 @@ def values_of(
     return zip(*values, strict=True), failures
 
 
-def put_event_times(rows: Sequence[Row], column: pa.Array) -> None:
+def set_event_times(rows: Sequence[Row], column: pa.Array) -> None:
     """Set the event time of the rows of one batch, in microseconds. Time zones do not matter to these."""
     times = pc.cast(column, pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_pylist()
     for row, time in zip(rows, times, strict=True):
         row.event_time = time
 
 
-def put_keys(rows: Sequence[Row], columns: Sequence[pa.Array]) -> None:
+def set_keys(rows: Sequence[Row], columns: Sequence[pa.Array]) -> None:
     """Set the key of the rows of one batch. As in Spark's own grouping, all NaN are equal."""
     for row, key in zip(rows, zip(*map(_key_values, columns), strict=True), strict=True):
         row.key = tuple(_NAN if value != value else value for value in key)  # noqa: PLR0124 - a test for NaN

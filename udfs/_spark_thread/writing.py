@@ -45,8 +45,8 @@ class ResultWriter:
         converted = self._converted(rows, values)
         try:
             made = self._array(converted)
-        except Exception:  # noqa: BLE001 - `_fitting` finds out which value raised it
-            made = self._array(self._fitting(rows, values, converted))
+        except Exception:  # noqa: BLE001 - `_without_misfits` finds out which value raised it
+            made = self._array(self._without_misfits(rows, values, converted))
         start = 0
         for array in made.chunks if isinstance(made, pa.ChunkedArray) else [made]:
             yield rows[start : start + len(array)], array
@@ -68,7 +68,7 @@ class ResultWriter:
                 converted.append(None)
         return converted
 
-    def _fitting(self, rows: Sequence[Row], values: Sequence[Any], converted: Sequence[Any]) -> list[Any]:
+    def _without_misfits(self, rows: Sequence[Row], values: Sequence[Any], converted: Sequence[Any]) -> list[Any]:
         """The converted values, with None for each that Arrow refuses, and for each missing value inside one."""
         fitting: list[Any] = []
         for row, value, each in zip(rows, values, converted, strict=True):
@@ -76,11 +76,11 @@ class ResultWriter:
             try:
                 self._array([each])
             except Exception:  # noqa: BLE001 - as above
-                found = self._fitted(row, value, each)
+                found = self._fitted_or_none(row, value, each)
             fitting.append(found)
         return fitting
 
-    def _fitted(self, row: Row, value: Any, converted: Any) -> Any:
+    def _fitted_or_none(self, row: Row, value: Any, converted: Any) -> Any:
         """A converted value that Arrow refuses, as it fits; None if it does not."""
         try:
             found = fitted(self._kind, converted)

@@ -1,4 +1,4 @@
-"""Calls: the user's function, gates and observer, which take column values, as the operator's, which take rows."""
+"""Calls: let the operator, which has rows, use functions, handlers and observers, which take column values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices when Spark closes its connection to the worker."""
+"""Hang-up: waits until Spark closes its connection to the worker."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class HttpOptions:
 
     def _arguments(self) -> UDFArguments:
         return {
-            **self._limits(),
+            **self._capacity(),
             "cluster_capacity": self.cluster_capacity,
             "cluster_budget": self.cluster_budget,
             "buffer": self.buffer,
@@ -159,7 +159,7 @@ class HttpOptions:
             "skip_nulls": True,
         }
 
-    def _limits(self) -> UDFArguments:
+    def _capacity(self) -> UDFArguments:
         """The capacity as a number, unless the cluster has one."""
         if self._auto is not None:
             return {"capacity": self._auto.most}

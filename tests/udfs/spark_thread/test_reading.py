@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from udfs._sent.column_types import arrow_type
 from udfs._sent.arrow_types import arrow_type
 from udfs._sent.row import Failure, Row
-from udfs._spark_thread.reading import put_event_times, put_keys, rows_of
+from udfs._spark_thread.reading import rows_of, set_event_times, set_keys
 from udfs._spark_thread.writing import ResultWriter
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -150,13 +150,13 @@ def test_a_naive_event_time_is_not_shifted() -> None:
 
 def times_of(column: pa.Array) -> list[int | None]:
     rows = rows_of([column], 0)
-    put_event_times(rows, column)
+    set_event_times(rows, column)
     return [row.event_time for row in rows]
 
 
 def test_a_key_is_a_tuple_of_values_in_which_all_nan_are_equal() -> None:
     rows = rows_of([pa.array("abcd")], 0)
-    put_keys(rows, [pa.array([math.nan, math.nan, None, 0.0], from_pandas=False), pa.array([1, 1, 1, None])])
+    set_keys(rows, [pa.array([math.nan, math.nan, None, 0.0], from_pandas=False), pa.array([1, 1, 1, None])])
     nan, other_nan, null, zero = (row.key for row in rows)
     assert nan == other_nan
     assert (null, zero) == ((None, 1), (0.0, None))
@@ -228,7 +228,7 @@ def test_a_value_that_python_cannot_represent_is_raised_with_its_row_if_on_error
 def test_a_key_may_be_a_time_that_python_cannot_represent() -> None:
     rows = rows_of([pa.array("abc")], 0)
     times = pa.array([YEAR_10000, YEAR_10000 + 1, YEAR_10000], pa.timestamp("us", "UTC"))
-    put_keys(rows, [times, pa.array([10**7] * 3, pa.int32()).view(pa.date32())])
+    set_keys(rows, [times, pa.array([10**7] * 3, pa.int32()).view(pa.date32())])
     first, second, third = (row.key for row in rows)
     assert first == third != second
 
