@@ -241,11 +241,11 @@ def _make(
     return AsyncPandasUDF(
         settings,
         kind,
-        arguments.get("cluster_capacity"),
-        deterministic,
-        as_cluster_rates(arguments.get("cluster_rate")),
-        arguments.get("cluster_budget"),
-        function,
+        cluster_capacity=arguments.get("cluster_capacity"),
+        cluster_rate=as_cluster_rates(arguments.get("cluster_rate")),
+        cluster_budget=arguments.get("cluster_budget"),
+        deterministic=deterministic,
+        function=function,
     )
 
 

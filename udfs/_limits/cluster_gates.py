@@ -107,7 +107,7 @@ class LeaseGate(Gate):
     @property
     def label(self) -> str:
         """Without the name, which may be a random one. Tells waits for a rate from waits for its source."""
-        return self._leased.gates[0 if self.away_since is None else -1]
+        return self._leased.gate_labels[0 if self.away_since is None else -1]
 
     @property
     def identity(self) -> Hashable:

@@ -73,7 +73,7 @@ class ClusterRate:
     def __post_init__(self) -> None:
         legal, noun = "calls per second above 0 and finite", "calls per second as a number, or a ClusterRate"
         check_number("cluster_rate", self.rate, legal, lambda number: 0 < number < inf, noun=noun)
-        _check_source(self, "share", "lease")
+        _check_common(self, "share", "lease")
         if self.weight is not None and self.by != "share":
             raise ValueError(
                 f'weight needs by="share", got by={without_user(self.by)!r}: omit by=, or lease a rate of calls'
@@ -142,7 +142,7 @@ class ClusterBudget:
         if self.name is None:
             object.__setattr__(self, "name", secrets.token_hex(8))
             object.__setattr__(self, "is_named", False)
-        _check_source(self, "lease")
+        _check_common(self, "lease")
         self._check_path()
 
     def __repr__(self) -> str:
@@ -171,7 +171,7 @@ class TaskShare:
     weight: Callable[..., float] | None = field(default=None, compare=False)
     name: str | None = None
 
-    gates: ClassVar = ("ClusterShare",)  # the labels of its gate in a worker
+    gate_labels: ClassVar = ("ClusterShare",)  # of its gate in a worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class LeasedLimit:
         return self.limit.rate if isinstance(self.limit, ClusterRate) else self.limit.amount
 
     @property
-    def gates(self) -> tuple[str, ...]:
+    def gate_labels(self) -> tuple[str, ...]:
         """The labels of its gate in a worker. The last one applies while the source is away."""
         return ("ClusterLease", SOURCE_AWAY) if isinstance(self.limit, ClusterRate) else ("ClusterBudgetLease",)
 
@@ -259,7 +259,8 @@ def as_cluster_rates(value: Any) -> tuple[ClusterRate, ...]:
     return rates
 
 
-def _check_source(given: ClusterRate | ClusterBudget, *ways: str) -> None:
+def _check_common(given: ClusterRate | ClusterBudget, *ways: str) -> None:
+    """Check the arguments that both classes have. `ways`: what `by` may be besides a URL."""
     by: object = given.by
     if not (isinstance(by, str) and (by in ways or by.startswith(SCHEMES))):
         known = ", ".join(f'"{way}"' for way in ways)

@@ -96,7 +96,7 @@ def gate_labels(settings: Settings) -> list[str]:
     """The labels that the gates of a task may have."""
     given = [each for gate in settings.options.gates for each in (gate.gates if isinstance(gate, PerKey) else [gate])]
     own = [gate.label for gate in given]
-    of_cluster = [label for limit in settings.limits for label in limit.gates]
+    of_cluster = [label for limit in settings.limits for label in limit.gate_labels]
     return list(dict.fromkeys([*own, *of_cluster]))
 
 

@@ -84,6 +84,10 @@ class Row:
             return f"row {self.index} of Arrow batch {self.batch}"
         return f"row ({', '.join(map(describe, self.inputs))})"
 
+    def fail(self, exception: Exception) -> None:
+        """Take this exception, of the user's value or of its conversion, for the failure of the row."""
+        self.failure = Failure(exception, self.attempts, self.seconds)
+
     def own_inputs(self) -> tuple[Any, ...]:
         """The values of the input columns for one call, which may change the lists and dicts among them."""
         has_containers = not _CONTAINERS.isdisjoint(map(type, self.inputs))

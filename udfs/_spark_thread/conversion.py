@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType, MapType, StructType
 
 from .._sent.extra_columns import extra_columns
 from .._sent.function import check_arity
-from .._sent.row import Failure, Row
+from .._sent.row import Row
 from .._sent.settings import Enrichment, Settings
 from .batches import InputBatches, slices
 from .bridge import enrich
@@ -203,7 +203,7 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
         except Exception as error:
             if self.settings.on_error == "raise":
                 raise
-            row.failure = Failure(error, row.attempts, row.seconds)
+            row.fail(error)
             return []
 
     def _listed(self, row: Row) -> list[Any]:

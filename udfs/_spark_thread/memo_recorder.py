@@ -13,7 +13,7 @@ from trio_asyncio_io.gates import RefusedError
 
 from .._memo.answers import as_table
 from .._memo.writer import Writer
-from .._sent.row import Failure, Row
+from .._sent.row import Row
 from .._sent.settings import Enrichment, MemoSettings
 from .conversion import RowConversion
 from .writing import ResultWriter
@@ -102,7 +102,7 @@ class Recorder:
                 return outputs if row.failure is None else None
             return None if row.failure is not None else self._conversion.unwrapped(row.result)
         except Exception as error:  # noqa: BLE001 - the user's object raised it
-            row.failure = Failure(error, row.attempts, row.seconds)
+            row.fail(error)
             return None
 
     def _is_remembered(self, row: Row) -> bool:

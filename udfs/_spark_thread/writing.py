@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType
 from trio_asyncio_io.integration import describe
 
 from .._sent.arrow_types import arrow_type
-from .._sent.row import Failure, Row
+from .._sent.row import Row
 from .._sent.settings import Settings
 from .._tracebacks import message_of, type_name
 from .converters import converter, fitted
@@ -98,7 +98,7 @@ class ResultWriter:
         misfit.__cause__ = error if has_cause else None
         if self._settings.on_error == "raise":
             raise misfit
-        row.failure = Failure(misfit, row.attempts, row.seconds)
+        row.fail(misfit)
 
     def _problem(self, row: Row, value: Any, error: Exception) -> str:
         """What was returned for the row, what is declared, and what to do."""

@@ -237,7 +237,7 @@ async def test_a_process_keeps_the_leases_that_were_used_last() -> None:
 async def test_the_driver_knows_the_label_of_the_gate(rate: TaskShare | LeasedLimit) -> None:
     """It makes columns for it, and does not import it."""
     async with gate_of(rate) as gate:
-        assert gate.label == rate.gates[0]
+        assert gate.label == rate.gate_labels[0]
 
 
 async def test_each_task_has_a_share_of_its_own() -> None:
