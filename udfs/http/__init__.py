@@ -11,9 +11,8 @@ Errors are httpx's own: `httpx.ConnectError`, `httpx.ReadTimeout`, `httpx.Remote
 # The layout, in the order in which a request passes through it. Imports point down only.
 #
 #     httpx2               the same for httpx2, if it is installed: client and transport
-#     _client              `client`: a FastClient on a StackTransport; TransportOptions, which both clients have
+#     _client              `client`: a FastClient on a StackTransport; the options of both clients; proxies
 #     _fast_client         FastClient: httpx.AsyncClient with a shorter way for the usual request
-#     _proxies             the mounts of proxies
 #     _transport           StackTransport: sends one request on a connection of the pool; BoundedTransport
 #     _response            BoundedResponse: an httpx.Response that decodes its body in bounded steps
 #     _pool                ConnectionPool: sends a request on a busy or idle connection, within the limits

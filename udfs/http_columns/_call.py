@@ -14,8 +14,8 @@ from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.policies import cached, gated, single_flight
 
 from ..http import HostRefusedError, StackTransport, client
+from ..http._client import environment_proxies
 from ..http._decoding import charset_of, decode_text
-from ..http._proxies import environment_proxies
 from ..http._url import Origin
 from ._headers import HeaderSource
 from ._outcome import AttemptError, HttpResponse, RetryableConnectionError, RetryableError
