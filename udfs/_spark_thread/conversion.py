@@ -137,18 +137,13 @@ class RowConversion(Conversion[pa.RecordBatch, pa.RecordBatch]):
 
     def write(self, rows: list[Row]) -> Iterator[pa.RecordBatch]:
         """The enriched rows. With `flatten`, each comes once per output, and none if no row has an output."""
-        for part, array, repeats in self.results(rows):
-            yield from self.with_results(part, array, repeats)
-        self.inputs.release(rows)
-
-    def results(self, rows: list[Row]) -> Iterator[tuple[Sequence[Row], pa.Array, int]]:
-        """The results as arrays: each with its rows, and the most outputs that one row has."""
         if self._enrichment.flatten:
             written, results, repeats = self._flattened(rows)
         else:
             written, results, repeats = rows, [self.unwrapped(row.result) for row in rows], 1
         for part, array in self._writer.write(written, results):
-            yield part, array, repeats
+            yield from self.with_results(part, array, repeats)
+        self.inputs.release(rows)
 
     def with_results(self, rows: Sequence[Row], results: pa.Array, repeats: int = 1) -> Iterator[pa.RecordBatch]:
         """The input of these rows beside their results, in small batches.
