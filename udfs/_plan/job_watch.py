@@ -10,6 +10,7 @@ from typing import Any
 
 from .._spark_version import check_reports_progress
 from .metrics import SUMS, observed_sums, summary
+from .session import context_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class TaskCounts:
 
 def watch_on(session: Any) -> JobWatch:
     """Watches the jobs of a session, classic or remote, that start from now on."""
-    return _RemoteWatch(session) if getattr(session, "_sc", None) is None else _ClassicWatch(session)
+    return _RemoteWatch(session) if context_of(session) is None else _ClassicWatch(session)
 
 
 class JobWatch:

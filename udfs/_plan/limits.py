@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, LeasedLimit, ServerAddress, TaskShare, as_cluster_rates
 from .._limits.limit_server import LimitServer
 from .._limits.sources import RedisSource
-from .session import task_slots
+from .session import context_of, task_slots
 
 Limit: TypeAlias = TaskShare | LeasedLimit
 
@@ -58,7 +58,7 @@ def _address_of_source(given: ClusterRate | ClusterBudget, session: Any) -> Serv
     Raises:
         OSError, ValueError: As in `limits_for_tasks`.
     """
-    context = getattr(session, "_sc", None)
+    context = context_of(session)
     if context is None:
         instead = f"use cluster_rate={given.rate:g}, or" if isinstance(given, ClusterRate) else "use"
         raise ValueError(

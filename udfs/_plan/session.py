@@ -22,9 +22,14 @@ def time_zone(session: Any) -> str:
     return str(session.conf.get("spark.sql.session.timeZone"))
 
 
+def context_of(session: Any) -> Any:
+    """The SparkContext of a classic session; None for a remote one, of Spark Connect."""
+    return getattr(session, "_sc", None)
+
+
 def default_time_zone(session: Any) -> str | None:
     """The driver's time zone, which applies to sessions that set none. None in a remote session: it is unknown."""
-    context = getattr(session, "_sc", None)
+    context = context_of(session)
     if context is None:
         return None
     return str(context._jvm.java.util.TimeZone.getDefault().getID())  # noqa: SLF001 - as Spark does
@@ -77,7 +82,7 @@ def _local_cores(session: Any, threads: str) -> int | None:
     """The N of local[N], or None if unknown. `defaultParallelism` would not do, because users can set it."""
     if threads != "*":
         return int(threads)
-    context = getattr(session, "_sc", None)
+    context = context_of(session)
     if context is None:
         return None
     return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - as Spark does

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 from .._tracebacks import traceback_as_note
+from .session import context_of
 
 _SPARKS_DEFAULT: Final = "python3"
 
@@ -26,7 +27,7 @@ def use_the_drivers_python(session: Any) -> None:
     Args:
         session: Classic or remote.
     """
-    context = getattr(session, "_sc", None)
+    context = context_of(session)
     if context is None or not str(context.master).startswith("local") or context.pythonExec != _SPARKS_DEFAULT:
         return
     if "PYSPARK_PYTHON" not in os.environ and session.conf.get("spark.pyspark.python", None) is None:
