@@ -268,7 +268,11 @@ def _check_common(given: ClusterRate | ClusterBudget, *ways: str) -> None:
         raise ValueError(f'by must be {known} or a URL such as "redis://host:6379/0", got {shown!r}')
     if given.weight is not None and not callable(given.weight):
         raise TypeError(f"weight must be callable, got {given.weight!r}")
-    _check_name(given.name)
+    name: Any = given.name
+    if not (isinstance(name, str) and name):
+        raise TypeError(f"name must be a text that is not empty, got {name!r}")
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise ValueError(f"name must have at most {MAX_NAME} characters, all of them printable, got {name!r}")
     if given.port is not None:
         check_int("port", given.port, at_least=1, at_most=MAX_PORT)
         if by != "lease":
@@ -277,10 +281,3 @@ def _check_common(given: ClusterRate | ClusterBudget, *ways: str) -> None:
                 "its own)"
             )
     check_number("give_up", given.give_up, "above 0 seconds", lambda number: number > 0, noun="a number of seconds")
-
-
-def _check_name(name: Any) -> None:
-    if not (isinstance(name, str) and name):
-        raise TypeError(f"name must be a text that is not empty, got {name!r}")
-    if len(name) > MAX_NAME or not name.isprintable():
-        raise ValueError(f"name must have at most {MAX_NAME} characters, all of them printable, got {name!r}")

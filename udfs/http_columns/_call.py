@@ -125,16 +125,13 @@ class HttpCall(AsyncFunction[HttpRequest, HttpResponse]):
         except RetryableError as error:
             request.last = error
             raise
-        request.last = self._error_of(request, response)
-        if request.last is None:
+        if self._is_retryable(request, response):
+            request.last = RetryableError(response)
+        elif response.signals_overload:
+            request.last = AttemptError(response)
+        else:
             return response
         raise request.last
-
-    def _error_of(self, request: HttpRequest, response: HttpResponse) -> AttemptError | None:
-        """The error to raise for a response, or None."""
-        if self._is_retryable(request, response):
-            return RetryableError(response)
-        return AttemptError(response) if response.signals_overload else None
 
     def _is_retryable(self, request: HttpRequest, response: HttpResponse) -> bool:
         if response.status not in self.retry_statuses:
