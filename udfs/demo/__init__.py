@@ -2,6 +2,6 @@
 
 # The layout. Imports point down only.
 #
-#     __main__                       the job, from top to bottom: begin here
-#     _session  _summary  service    Spark; what a run prints at its end; the HTTP service
-#     _flights                       the source data
+#     __main__            the job, from top to bottom: begin here
+#     _summary  service   what a run prints at its end; the HTTP service
+#     _flights            the source data

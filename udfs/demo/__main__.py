@@ -20,6 +20,8 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
@@ -43,7 +45,6 @@ with needs_extra("the demo", "demo"):
     from ..progress import progress
     from . import service
     from ._flights import FLIGHT, PLANE, WEATHER, flights_csv, planes_csv, weather_csv
-    from ._session import session
     from ._summary import print_calls, print_delays
 
 OUTPUT: Final = Path("output", "flights")
@@ -181,6 +182,34 @@ def run(spark: SparkSession, url: str, scratch: Path, days: int, console: Consol
     console.print(f"The enriched flights: {OUTPUT}")
     console.print(f"A report of the calls, for a browser: {REPORT}")
     return 1 if problems else 0
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
+    """A local Spark session with two cores, which logs nothing. Its workers run this Python.
+
+    The JVM uses its fast compiler only, and one thread for its garbage: the job ends before the work of the optimizing
+    compiler would pay off, and both cores are busy.
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    log = Path(__file__).with_name("log4j2.properties")
+    java_options = f"-Dlog4j2.configurationFile={log.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("trio-asyncio-io demo")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", java_options)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "4")
+        .getOrCreate()
+    )
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def main(arguments: list[str] | None = None) -> int:
