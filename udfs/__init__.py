@@ -9,9 +9,9 @@
 #     _column  _dataframe  progress                the public functions, on the driver
 #     _plan                on the driver only: the query behind an operator, schema, session, metrics
 #     _spark_thread        in a worker, the thread that reads and writes Arrow; its `bridge` is the worker's only way
-#                          into Trio: half of it runs there, and its memo_recorder in a third thread
+#                          into Trio: half of it runs there, and the `Recorder` of a memo in a third thread
 #     _trio_thread         in a worker, the thread that runs Trio
-#     _sent                pickled on the driver, used in workers: settings, packed function, row, values of options
+#     _sent                pickled on the driver, used in workers: settings, function, rows, types, extra columns
 #     _memo                the files of a memo; without Spark
 #     _limits              one rate, or one budget, for all tasks of a cluster
 #     http                 an httpx client for Trio; imports neither Spark nor the operator

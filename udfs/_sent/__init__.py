@@ -1,1 +1,1 @@
-"""Pickled on the driver and used in workers: settings, packed functions, rows, and the values of options."""
+"""Pickled on the driver and used in workers: settings, the user's function, rows, types and extra columns."""
