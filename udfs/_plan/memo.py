@@ -32,7 +32,7 @@ from .._spark_version import VariantType
 from .._urls import without_user
 from .row_plan import BUCKET_COLUMN, PLACE_COLUMN, RowPlan
 from .schema import BY_BYTES
-from .session import task_slots
+from .session import shuffle_partitions, task_slots
 from .worker_python import for_map_in_arrow, use_the_drivers_python
 
 # `monotonically_increasing_id` has the number of the partition above this many bits.
@@ -459,15 +459,11 @@ def calling_partitions(session: Any) -> int:
     Spark's own number is the upper limit, and the number if the tasks are not limited. Small partitions are not
     coalesced, because calls take the time, not bytes.
     """
-    limit = min(BUCKETS, _shuffle_partitions(session))
+    limit = min(BUCKETS, shuffle_partitions(session))
     try:
         return min(limit, _PARTITIONS_PER_SLOT * task_slots(session))
     except ValueError:
         return limit
-
-
-def _shuffle_partitions(session: Any) -> int:
-    return int(str(session.conf.get("spark.sql.shuffle.partitions")))
 
 
 def _hashed_to(number: Column, partitions: int) -> Column:
@@ -479,7 +475,7 @@ def _hashed_to(number: Column, partitions: int) -> Column:
 def _in_partitions(df: DataFrame) -> DataFrame:
     """The rows in partitions in the order of those that they came from. Rows of one partition stay together."""
     origin = F.shiftright(F.col(PLACE_COLUMN), _PLACE_BITS)
-    return df.repartition(_hashed_to(origin, _shuffle_partitions(df.sparkSession)))
+    return df.repartition(_hashed_to(origin, shuffle_partitions(df.sparkSession)))
 
 
 def _path(given: Any) -> str:

@@ -27,6 +27,11 @@ def context_of(session: Any) -> Any:
     return getattr(session, "_sc", None)
 
 
+def shuffle_partitions(session: Any) -> int:
+    """The number of partitions that Spark plans for a shuffle."""
+    return int(str(session.conf.get("spark.sql.shuffle.partitions")))
+
+
 def default_time_zone(session: Any) -> str | None:
     """The driver's time zone, which applies to sessions that set none. None in a remote session: it is unknown."""
     context = context_of(session)

@@ -16,6 +16,7 @@ from .._sent.settings import CarryOver
 from .._spark_thread.micro_batch import PAYLOAD, Buckets, CarryingProcessor, partitions_of_query, unpacked
 from .._spark_version import check_carries_over
 from .row_plan import HASH_COLUMN, RowPlan
+from .session import shuffle_partitions
 from .worker_python import for_map_in_arrow
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -80,7 +81,7 @@ def query_with_carry_over(plan: RowPlan, carry_over: CarryOver) -> DataFrame:
         carry_over: The budget, and the limits of the rows that are carried over.
     """
     df, name = plan.source, plan.enrichment.settings.function.name
-    planned = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    planned = shuffle_partitions(df.sparkSession)
     in_order = bool(plan.keys)
     processor: Any = CarryingProcessor(plan.enrichment, carry_over, plan.columns, in_order=in_order)
     names, output = tuple(plan.columns.names), tuple(plan.schema.names)
