@@ -93,15 +93,12 @@ class TokenSource:
         """TokenGrant up to `request.count` tokens."""
         pace = pace_of(request.rate)
         if request.name not in self._next:
-            self._forget_idle(now)
+            # A rate whose next token may be for any instant from now on is as good as new
+            self._next = {name: instant for name, instant in self._next.items() if instant > now}
         start = max(self._next.get(request.name, self._began + HORIZON_SECONDS + 1 / pace), now + request.lead)
         count = max(0, min(request.count, floor((now + HORIZON_SECONDS - start) * pace) + 1))
         self._next[request.name] = start + count / pace
         return TokenGrant(self._epoch, now, start, count)
-
-    def _forget_idle(self, now: float) -> None:
-        """Forget the rates whose next token may be for any instant from now on, as if they were new."""
-        self._next = {name: instant for name, instant in self._next.items() if instant > now}
 
 
 class ClockOffset:
