@@ -103,11 +103,11 @@ class AsyncPandasUDF(Generic[F_co]):
     @property
     def returnType(self) -> DataType:  # noqa: N802 - Spark's name
         """The type of the column."""
-        kind = plan_type(parse_type(self.declared))
+        dtype = plan_type(parse_type(self.declared))
         extras = extra_columns(self.settings)
         if not extras:
-            return kind
-        return StructType([StructField("result", kind), *(StructField(each.name, each.kind) for each in extras)])
+            return dtype
+        return StructType([StructField("result", dtype), *(StructField(each.name, each.dtype) for each in extras)])
 
     @property
     def evalType(self) -> int:  # noqa: N802 - Spark's name
@@ -122,10 +122,10 @@ class AsyncPandasUDF(Generic[F_co]):
         limits = self.cluster_capacity, self.cluster_rate, self.cluster_budget
         settings = for_session(self.settings, *limits, session)
         zone = Zone(time_zone(session), default_time_zone(session))
-        kind = parse_type(self.declared)
-        check_time_zone(zone.active, kind)
+        dtype = parse_type(self.declared)
+        check_time_zone(zone.active, dtype)
         signature = signature_of(self.function)
-        return self._task(lambda batches: ColumnConversion(settings, kind, zone.of_query(), signature).run(batches))
+        return self._task(lambda batches: ColumnConversion(settings, dtype, zone.of_query(), signature).run(batches))
 
     def _task(self, run: Callable[[Iterator[Any]], Iterator[pa.Array]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """What Spark sends to the workers so that they run this, under the name of the UDF."""
@@ -219,17 +219,17 @@ def async_pandas_udf(
         await country.function("127.0.0.1")  # without Spark
     """
     if f is None or isinstance(f, str | DataType):
-        kind = f if returnType is None else returnType
-        if kind is None:
+        dtype = f if returnType is None else returnType
+        if dtype is None:
             raise TypeError('give the return type, such as async_pandas_udf("string", timeout=5.0)')
-        return lambda function: _make(function, kind, timeout, arguments, deterministic=deterministic)
+        return lambda function: _make(function, dtype, timeout, arguments, deterministic=deterministic)
     if returnType is None:
         raise TypeError('give the return type, such as async_pandas_udf(function, "string", timeout=5.0)')
     return _make(f, returnType, timeout, arguments, deterministic=deterministic)
 
 
 def _make(
-    function: F, kind: DataType | str, timeout: float, arguments: UDFArguments, *, deterministic: bool
+    function: F, dtype: DataType | str, timeout: float, arguments: UDFArguments, *, deterministic: bool
 ) -> AsyncPandasUDF[F]:
     check_keywords(async_pandas_udf, arguments)
     settings = make_settings(function, timeout, arguments)
@@ -240,7 +240,7 @@ def _make(
         fields.add(extra.name.lower())
     return AsyncPandasUDF(
         settings,
-        kind,
+        dtype,
         cluster_capacity=arguments.get("cluster_capacity"),
         cluster_rate=as_cluster_rates(arguments.get("cluster_rate")),
         cluster_budget=arguments.get("cluster_budget"),

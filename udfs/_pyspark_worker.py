@@ -152,17 +152,17 @@ CONVERSIONS: Final = {"arrow_to_pandas": ["arrow_column"], "_create_batch": ["se
 ARRAY: Final = "_udfs_array"
 
 
-def for_column_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Iterator[Any]]:
+def for_column_udf(function: ArrowFunction, dtype: DataType) -> Callable[..., Iterator[Any]]:
     """The function as `column_udf` takes it: unchanged where Spark has Arrow UDFs, otherwise inside a pandas UDF.
 
     Args:
         function: Maps an iterator of arrays, or of tuples of arrays, to an iterator of arrays.
-        kind: The type of its results.
+        dtype: The type of its results.
     """
-    return function if has_arrow_udf() else _in_pandas_udf(function, kind)
+    return function if has_arrow_udf() else _in_pandas_udf(function, dtype)
 
 
-def _in_pandas_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Iterator[Any]]:
+def _in_pandas_udf(function: ArrowFunction, dtype: DataType) -> Callable[..., Iterator[Any]]:
     """The function in a form that Spark evaluates as a pandas UDF that maps an iterator to an iterator.
 
     Runs where: the result runs in Spark's thread of a Python worker, and raises a RuntimeError if it cannot exchange
@@ -170,7 +170,7 @@ def _in_pandas_udf(function: ArrowFunction, kind: DataType) -> Callable[..., Ite
     """
     import pandas as pd  # noqa: PLC0415 - newer versions of Spark do not need it here
 
-    names = kind.names if isinstance(kind, StructType) else None
+    names = dtype.names if isinstance(dtype, StructType) else None
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         if SparkTask.current() is None:  # no worker, as in a user's own tests
@@ -218,11 +218,11 @@ def _to_batch(name: str, series: Any) -> pa.RecordBatch:
         name: The name of the function, for the error.
         series: What the worker passes, under the name of PySpark's parameter.
     """
-    stand_in, kind = series
+    stand_in, dtype = series
     array = vars(stand_in).get(ARRAY)
     if array is None:  # a pandas UDF in between has computed it
         _refuse_exchange(name)
-    return pa.RecordBatch.from_arrays([array if array.type == kind else array.cast(kind)], ["_0"])
+    return pa.RecordBatch.from_arrays([array if array.type == dtype else array.cast(dtype)], ["_0"])
 
 
 def _serializer() -> Any:

@@ -37,18 +37,18 @@ def parse_ddl(text: str) -> T.DataType:
         parse: Any = import_module("pyspark.sql.connect.types").parse_data_type
     else:
         parse = T._parse_datatype_string  # noqa: SLF001 - what `fromDDL` calls
-    kind: T.DataType = parse(text)
-    return kind
+    dtype: T.DataType = parse(text)
+    return dtype
 
 
-def arrow_type_in_utc(kind: T.DataType) -> pa.DataType:
+def arrow_type_in_utc(dtype: T.DataType) -> pa.DataType:
     """The Arrow type of a Spark type. Timestamps are in UTC."""
     try:
-        return to_arrow_type(kind, timezone="UTC")
+        return to_arrow_type(dtype, timezone="UTC")
     except TypeError as error:
         if "timezone" not in str(error):
             raise
-        return to_arrow_type(kind)  # Spark before 4.2 has no such argument, and always uses UTC
+        return to_arrow_type(dtype)  # Spark before 4.2 has no such argument, and always uses UTC
 
 
 def has_arrow_udf() -> bool:
@@ -56,16 +56,16 @@ def has_arrow_udf() -> bool:
     return hasattr(import_module("pyspark.sql.functions"), "arrow_udf")
 
 
-def column_udf(function: Callable[..., Any], kind: T.DataType) -> Any:
+def column_udf(function: Callable[..., Any], dtype: T.DataType) -> Any:
     """Spark's UDF that maps an iterator to an iterator: an Arrow UDF or, where Spark has none, a pandas UDF.
 
     Args:
         function: Its type hints select the evaluation from iterator to iterator.
-        kind: The type of the column.
+        dtype: The type of the column.
     """
     functions: Any = import_module("pyspark.sql.functions")  # here, because no worker needs it
     make = functions.arrow_udf if has_arrow_udf() else functions.pandas_udf
-    return make(function, kind)
+    return make(function, dtype)
 
 
 def check_carries_over(df: Any) -> None:

@@ -103,37 +103,38 @@ def new_fields(old: pa.DataType, new: pa.DataType) -> list[str] | None:
         return new_fields(old.value_type, new.value_type)
     if not (pa.types.is_struct(old) and pa.types.is_struct(new)):
         return [] if old == new else None
-    before, after = ({each.name: each.type for each in kind} for kind in (old, new))
+    before, after = ({each.name: each.type for each in dtype} for dtype in (old, new))
     if len(before) < old.num_fields or len(after) < new.num_fields or not before.keys() <= after.keys():
         return None
     found = [name for name in after if name not in before]
-    for name, kind in before.items():
-        inner = new_fields(kind, after[name])
+    for name, dtype in before.items():
+        inner = new_fields(dtype, after[name])
         if inner is None:
             return None
         found += [f"{name}.{each}" for each in inner]
     return found
 
 
-def widened(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def widened(array: pa.Array, dtype: pa.DataType) -> pa.Array:
     """Values as a type that has all of their fields, and null in its other ones.
 
     Arrow's own cast does this only in newer versions.
     """
-    if array.type == kind:
+    if array.type == dtype:
         return array
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(dtype):
         fields = {each.name: array.field(n) for n, each in enumerate(array.type)}
         arrays = [
             widened(fields[each.name], each.type) if each.name in fields else pa.nulls(len(array), each.type)
-            for each in kind
+            for each in dtype
         ]
-        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=array.is_null())
-    if pa.types.is_list(kind):
+        return pa.StructArray.from_arrays(arrays, fields=list(dtype), mask=array.is_null())
+    if pa.types.is_list(dtype):
         lengths = compute.fill_null(compute.list_value_length(array), 0)
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), compute.cumulative_sum(lengths)])
-        return pa.ListArray.from_arrays(offsets, widened(array.flatten(), kind.value_type), kind, mask=array.is_null())
-    return array.cast(kind)
+        values = widened(array.flatten(), dtype.value_type)
+        return pa.ListArray.from_arrays(offsets, values, dtype, mask=array.is_null())
+    return array.cast(dtype)
 
 
 def latest(table: pa.Table, fresh: Freshness, by: tuple[str, ...] = ("key",)) -> pa.Table:

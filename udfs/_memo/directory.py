@@ -387,8 +387,8 @@ class OpenFile:
 
 def _grown(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with the columns of a schema whose answers have more fields."""
-    kind, place = schema.field("answer").type, table.schema.get_field_index("answer")
-    answers = pa.chunked_array([widened(each, kind) for each in table.column(place).chunks], kind)
+    dtype, place = schema.field("answer").type, table.schema.get_field_index("answer")
+    answers = pa.chunked_array([widened(each, dtype) for each in table.column(place).chunks], dtype)
     return table.set_column(place, "answer", answers).cast(schema)
 
 

@@ -363,21 +363,21 @@ def claim(settings: MemoSettings) -> None:
     merge(directory)
 
 
-def _check_key_type(name: str, kind: T.DataType) -> None:
+def _check_key_type(name: str, dtype: T.DataType) -> None:
     """Check that equal values of an input have equal keys.
 
     Raises:
         TypeError: They do not: there is a map, a variant, a collation or the like in the type.
     """
-    for part in parts_of(kind):
+    for part in parts_of(dtype):
         if isinstance(part, _NOT_COMPARABLE):
             raise TypeError(
-                f"memo needs inputs whose values can be compared, and {name!r} is {kind.simpleString()}: "
+                f"memo needs inputs whose values can be compared, and {name!r} is {dtype.simpleString()}: "
                 "cast it, or use its parts or a string such as to_json(...)"
             )
         if getattr(part, "collation", BY_BYTES) != BY_BYTES:
             raise TypeError(
-                f"memo compares strings by their bytes, and {name!r} is {kind.simpleString()}: use a string without a "
+                f"memo compares strings by their bytes, and {name!r} is {dtype.simpleString()}: use a string without a "
                 "collation, such as collate(lower(...), 'UTF8_BINARY')"
             )
 
@@ -436,15 +436,15 @@ def _renamed(given: Any) -> dict[str, str]:
     return dict(given)
 
 
-def _nullable(kind: T.DataType) -> T.DataType:
+def _nullable(dtype: T.DataType) -> T.DataType:
     """The type with nulls allowed everywhere: two queries of one function may declare them differently."""
-    if isinstance(kind, T.StructType):
-        return T.StructType([T.StructField(each.name, _nullable(each.dataType)) for each in kind.fields])
-    if isinstance(kind, T.ArrayType):
-        return T.ArrayType(_nullable(kind.elementType))
-    if isinstance(kind, T.MapType):
-        return T.MapType(_nullable(kind.keyType), _nullable(kind.valueType))
-    return kind
+    if isinstance(dtype, T.StructType):
+        return T.StructType([T.StructField(each.name, _nullable(each.dataType)) for each in dtype.fields])
+    if isinstance(dtype, T.ArrayType):
+        return T.ArrayType(_nullable(dtype.elementType))
+    if isinstance(dtype, T.MapType):
+        return T.MapType(_nullable(dtype.keyType), _nullable(dtype.valueType))
+    return dtype
 
 
 def _unordered(settings: Settings) -> Settings:

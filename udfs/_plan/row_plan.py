@@ -84,7 +84,7 @@ def plan_rows(
     zone = time_zone(df.sparkSession)
     check_time_zone(zone, StructType([*(existing.fields[position[name]] for name in inputs), *added]))
     columns = StructType(plan_fields(existing))
-    new = [*plan_fields(added), *(StructField(extra.name, extra.kind) for extra in extras)]
+    new = [*plan_fields(added), *(StructField(extra.name, extra.dtype) for extra in extras)]
     names = lookup_names(existing.names, [*_OWN_COLUMNS, *(field.name for field in new)])
     renamed = [
         StructField(name, each.dataType, each.nullable, each.metadata)

@@ -56,10 +56,10 @@ def new_columns(declared: DataType | str) -> StructType:
         TypeError: The schema has no columns.
         ValueError: It is not valid DDL, such as a name without a type.
     """
-    kind = parse_type(declared, COLUMNS)
-    if not isinstance(kind, StructType) or not kind.fields:
+    dtype = parse_type(declared, COLUMNS)
+    if not isinstance(dtype, StructType) or not dtype.fields:
         raise TypeError(f"{COLUMNS}; got {declared!r}")
-    return StructType([StructField(each.name, each.dataType, nullable=True, metadata=each.metadata) for each in kind])
+    return StructType([StructField(each.name, each.dataType, nullable=True, metadata=each.metadata) for each in dtype])
 
 
 def check_columns(
@@ -135,9 +135,9 @@ def check_event_time_type(column: StructField) -> None:
     Raises:
         TypeError: It is not a timestamp.
     """
-    name, kind = column.name, column.dataType
-    if not isinstance(kind, TimestampType | TimestampNTZType):
-        raise TypeError(f"event_time must be a timestamp column, and {name!r} is {kind.simpleString()}: cast it first")
+    name, dtype = column.name, column.dataType
+    if not isinstance(dtype, TimestampType | TimestampNTZType):
+        raise TypeError(f"event_time must be a timestamp column, and {name!r} is {dtype.simpleString()}: cast it first")
 
 
 def check_key_type(column: StructField) -> None:
@@ -146,23 +146,23 @@ def check_key_type(column: StructField) -> None:
     Raises:
         TypeError: Equality is not defined for its values, or differs from that of their bytes.
     """
-    name, kind = column.name, column.dataType
-    if isinstance(kind, ArrayType | MapType | StructType | VariantType):
-        raise TypeError(f"key must be columns of plain values, and {name!r} is {kind.simpleString()}: use its fields")
-    if getattr(kind, "collation", BY_BYTES) != BY_BYTES:
+    name, dtype = column.name, column.dataType
+    if isinstance(dtype, ArrayType | MapType | StructType | VariantType):
+        raise TypeError(f"key must be columns of plain values, and {name!r} is {dtype.simpleString()}: use its fields")
+    if getattr(dtype, "collation", BY_BYTES) != BY_BYTES:
         raise TypeError(
-            f"key compares strings by their bytes, and {name!r} is {kind.simpleString()}: use a string without a "
+            f"key compares strings by their bytes, and {name!r} is {dtype.simpleString()}: use a string without a "
             "collation, such as collate(lower(...), 'UTF8_BINARY')"
         )
 
 
-def check_time_zone(zone: str, kind: DataType) -> None:
+def check_time_zone(zone: str, dtype: DataType) -> None:
     """Check that values of this type can be exchanged with Python in a session with this time zone.
 
     Raises:
         ValueError: The type has timestamps, and Python has no such time zone.
     """
-    if any(isinstance(each, TimestampType) for each in parts_of(kind)):
+    if any(isinstance(each, TimestampType) for each in parts_of(dtype)):
         tzinfo_of(zone)
 
 

@@ -45,13 +45,13 @@ class ExtraColumn:
 
     Attributes:
         name: Its name.
-        kind: Its Spark type.
+        dtype: Its Spark type.
         array: rows -> its values.
         option: The keyword argument that names it; "": the user does not name it.
     """
 
     name: str
-    kind: DataType
+    dtype: DataType
     array: Callable[[Sequence[Row]], pa.Array]
     option: str = ""
 

@@ -61,16 +61,16 @@ class ColumnConversion(Conversion["pa.Array | tuple[pa.Array, ...]", pa.Array]):
 
     Args:
         settings: The settings of the UDF.
-        kind: The declared type of a result.
+        dtype: The declared type of a result.
         zone: The time zone of the query.
         signature: The parameters of the function, or None. SQL may call it with any number of columns.
     """
 
-    def __init__(self, settings: Settings, kind: DataType, zone: str, signature: Signature | None = None) -> None:
+    def __init__(self, settings: Settings, dtype: DataType, zone: str, signature: Signature | None = None) -> None:
         super().__init__(settings)
         self._signature = signature
         self._numbers = count()
-        self._writer = ResultWriter(kind, zone, settings)
+        self._writer = ResultWriter(dtype, zone, settings)
         self._extras = extra_columns(settings)
 
     def read(self, batch: pa.Array | tuple[pa.Array, ...]) -> list[Row]:

@@ -38,7 +38,7 @@ Convert = Callable[[Any], Any]
 Refuse = Callable[..., None]
 
 
-def converter(kind: DataType, zone: str, path: tuple[str, ...] = ()) -> Convert | None:
+def converter(dtype: DataType, zone: str, path: tuple[str, ...] = ()) -> Convert | None:
     """The conversion of each value before Arrow stores it; None if Arrow stores it exactly without one.
 
     A struct may be a mapping, a dataclass, a named tuple, a Spark row or a plain tuple; a map must be a mapping; an
@@ -48,26 +48,26 @@ def converter(kind: DataType, zone: str, path: tuple[str, ...] = ()) -> Convert 
     all other values that do not fit; then `fitted` finds the first of them.
 
     Args:
-        kind: The declared type.
+        dtype: The declared type.
         zone: The session's time zone.
         path: The place of the value inside the result, for error messages.
     """
-    refuse = partial(_refuse, kind, path)
-    if isinstance(kind, StructType):
-        return _struct_converter(kind, zone, path)
-    if isinstance(kind, ArrayType):
-        inner = _inner(kind.elementType, zone, (*path, "element"), nullable=kind.containsNull)
-        return _array_converter(inner, is_float=isinstance(kind.elementType, T.FloatType), refuse=refuse)
-    if isinstance(kind, MapType):
-        return _map_converter(kind, zone, path, refuse)
-    return _scalar_converter(kind, zone, refuse)
+    refuse = partial(_refuse, dtype, path)
+    if isinstance(dtype, StructType):
+        return _struct_converter(dtype, zone, path)
+    if isinstance(dtype, ArrayType):
+        inner = _inner(dtype.elementType, zone, (*path, "element"), nullable=dtype.containsNull)
+        return _array_converter(inner, is_float=isinstance(dtype.elementType, T.FloatType), refuse=refuse)
+    if isinstance(dtype, MapType):
+        return _map_converter(dtype, zone, path, refuse)
+    return _scalar_converter(dtype, zone, refuse)
 
 
-def fitted(kind: DataType, value: Any, path: tuple[str, ...] = ()) -> Any:
+def fitted(dtype: DataType, value: Any, path: tuple[str, ...] = ()) -> Any:
     """A converted value that Arrow refuses, with None for each missing value of pandas or NumPy inside it.
 
     Args:
-        kind: The declared type.
+        dtype: The declared type.
         value: The converted value.
         path: The place of the value inside the result, for error messages.
 
@@ -76,47 +76,49 @@ def fitted(kind: DataType, value: Any, path: tuple[str, ...] = ()) -> Any:
     """
     if value is None or is_missing(value):
         return None
-    if isinstance(kind, StructType):
-        return {each.name: _fitted(each.dataType, value[each.name], (*path, each.name), each.nullable) for each in kind}
-    if isinstance(kind, ArrayType):
-        return [_fitted(kind.elementType, each, (*path, "element"), kind.containsNull) for each in value]
-    if isinstance(kind, MapType):
+    if isinstance(dtype, StructType):
+        return {
+            each.name: _fitted(each.dataType, value[each.name], (*path, each.name), each.nullable) for each in dtype
+        }
+    if isinstance(dtype, ArrayType):
+        return [_fitted(dtype.elementType, each, (*path, "element"), dtype.containsNull) for each in value]
+    if isinstance(dtype, MapType):
         return [
             (
-                _fitted(kind.keyType, key, (*path, "key"), nullable=False),
-                _fitted(kind.valueType, item, (*path, "value"), kind.valueContainsNull),
+                _fitted(dtype.keyType, key, (*path, "key"), nullable=False),
+                _fitted(dtype.valueType, item, (*path, "value"), dtype.valueContainsNull),
             )
             for key, item in value
         ]
     try:
-        pa.array([value], arrow_type(kind), from_pandas=False)
+        pa.array([value], arrow_type(dtype), from_pandas=False)
     except Exception:  # noqa: BLE001 - from Arrow or the user's object, depending on both types
-        raise MisfitError(kind, path, value) from None
+        raise MisfitError(dtype, path, value) from None
     return value
 
 
-def _fitted(kind: DataType, value: Any, path: tuple[str, ...], nullable: bool) -> Any:  # noqa: FBT001 - as in Spark
-    value = fitted(kind, value, path)
+def _fitted(dtype: DataType, value: Any, path: tuple[str, ...], nullable: bool) -> Any:  # noqa: FBT001 - as in Spark
+    value = fitted(dtype, value, path)
     if value is None and not nullable:
-        raise NullFieldError(kind, path)
+        raise NullFieldError(dtype, path)
     return value
 
 
-def _refuse(kind: DataType, path: tuple[str, ...], value: Any, advice: str | None = None) -> None:
+def _refuse(dtype: DataType, path: tuple[str, ...], value: Any, advice: str | None = None) -> None:
     if not is_missing(value):
-        raise MisfitError(kind, path, value, advice)
+        raise MisfitError(dtype, path, value, advice)
 
 
-def _inner(kind: DataType, zone: str, path: tuple[str, ...], *, nullable: bool) -> Convert | None:
+def _inner(dtype: DataType, zone: str, path: tuple[str, ...], *, nullable: bool) -> Convert | None:
     """The converter of a value inside the result."""
-    convert = converter(kind, zone, path)
+    convert = converter(dtype, zone, path)
     if nullable:
         return convert
 
     def required(value: Any) -> Any:
         converted = value if convert is None else convert(value)
         if converted is None:
-            raise NullFieldError(kind, path)
+            raise NullFieldError(dtype, path)
         return converted
 
     return required
@@ -130,23 +132,23 @@ def only_field(value: Any, name: str) -> Any:
     return value if named is None or named.keys() != {name} else named[name]
 
 
-def _fields_of(value: Any, kind: StructType, path: tuple[str, ...]) -> Mapping[str, Any]:
+def _fields_of(value: Any, dtype: StructType, path: tuple[str, ...]) -> Mapping[str, Any]:
     """The value of a struct as a mapping with exactly its names.
 
     Raises:
         MisfitError: It has other names, or none.
     """
-    names = kind.names
+    names = dtype.names
     found = _named_fields(value)
     if found is None and isinstance(value, tuple) and len(value) == len(names):
         return dict(zip(names, value, strict=True))
     if found is None:
-        raise MisfitError(kind, path, value)
+        raise MisfitError(dtype, path, value)
     if found.keys() != set(names):
         missing = ", ".join(repr(name) for name in names if name not in found)
         parts = [f"return {missing}, too" if missing else "", "omit all fields but the declared ones"]
         has_unknown = any(name not in names for name in found)
-        raise MisfitError(kind, path, value, ", and ".join(filter(None, parts if has_unknown else parts[:1])))
+        raise MisfitError(dtype, path, value, ", and ".join(filter(None, parts if has_unknown else parts[:1])))
     return found
 
 
@@ -163,10 +165,10 @@ def _named_fields(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _struct_converter(kind: StructType, zone: str, path: tuple[str, ...]) -> Convert:
-    names = kind.names
+def _struct_converter(dtype: StructType, zone: str, path: tuple[str, ...]) -> Convert:
+    names = dtype.names
     inner = [
-        (each.name, _inner(each.dataType, zone, (*path, each.name), nullable=each.nullable)) for each in kind.fields
+        (each.name, _inner(each.dataType, zone, (*path, each.name), nullable=each.nullable)) for each in dtype.fields
     ]
     changing = [(name, each) for name, each in inner if each is not None]
     expected = frozenset(names)
@@ -177,7 +179,7 @@ def _struct_converter(kind: StructType, zone: str, path: tuple[str, ...]) -> Con
         elif value is None or is_missing(value):
             return None
         else:
-            fields = _fields_of(value, kind, path)
+            fields = _fields_of(value, dtype, path)
             found = {name: fields[name] for name in names}
         for name, each in changing:
             before = found[name]
@@ -206,9 +208,9 @@ def _array_converter(each: Convert | None, *, is_float: bool, refuse: Refuse) ->
     return convert
 
 
-def _map_converter(kind: MapType, zone: str, path: tuple[str, ...], refuse: Refuse) -> Convert:
-    key = _inner(kind.keyType, zone, (*path, "key"), nullable=True) or _same
-    item = _inner(kind.valueType, zone, (*path, "value"), nullable=kind.valueContainsNull) or _same
+def _map_converter(dtype: MapType, zone: str, path: tuple[str, ...], refuse: Refuse) -> Convert:
+    key = _inner(dtype.keyType, zone, (*path, "key"), nullable=True) or _same
+    item = _inner(dtype.valueType, zone, (*path, "value"), nullable=dtype.valueContainsNull) or _same
 
     def convert(value: Any) -> Any:
         if value is None:
@@ -224,17 +226,17 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _scalar_converter(kind: DataType, zone: str, refuse: Refuse) -> Convert | None:
+def _scalar_converter(dtype: DataType, zone: str, refuse: Refuse) -> Convert | None:
     """The conversion of one value, which leaves None alone; None for types that Arrow checks exactly by itself.
 
     Arrow would store 1.5 as the integer 1, 1e300 as an infinite float, any number as a date, a time or a timestamp,
     and a datetime as a date without its time of day. The converters refuse all of these.
     """
-    if isinstance(kind, T.TimestampType):
+    if isinstance(dtype, T.TimestampType):
         return _instant(zone, refuse)
-    if isinstance(kind, T.VarcharType | T.CharType):
-        return _text(kind, refuse)
-    return next((make(refuse) for plain, make in STRICT.items() if isinstance(kind, plain)), None)
+    if isinstance(dtype, T.VarcharType | T.CharType):
+        return _text(dtype, refuse)
+    return next((make(refuse) for plain, make in STRICT.items() if isinstance(dtype, plain)), None)
 
 
 def _instant(zone: str, refuse: Refuse) -> Convert:
@@ -248,13 +250,13 @@ def _instant(zone: str, refuse: Refuse) -> Convert:
     return convert
 
 
-def _text(kind: T.VarcharType | T.CharType, refuse: Refuse) -> Convert:
-    width = kind.length if isinstance(kind, T.CharType) else 0
+def _text(dtype: T.VarcharType | T.CharType, refuse: Refuse) -> Convert:
+    width = dtype.length if isinstance(dtype, T.CharType) else 0
 
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        if not isinstance(value, str) or len(value) > kind.length:
+        if not isinstance(value, str) or len(value) > dtype.length:
             return refuse(value)
         return value.ljust(width)
 

@@ -184,7 +184,7 @@ class CarryingProcessor:
 
 
 def _in_words(names: list[str], types: list[str]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=False))
+    return ", ".join(f"{name} {dtype}" for name, dtype in zip(names, types, strict=False))
 
 
 def unpacked(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -35,7 +35,7 @@ ADVICE: Final[tuple[tuple[Any, Any, str], ...]] = (
     (TEXTS, (Mapping, list, tuple), "return {text}, such as json.dumps(value)"),
     (TEXTS, object, "return {text}, such as str(value)"),
     (SCALARS, Mapping, "return one value, such as value['name']"),
-    (SCALARS, (list, tuple), "return one value, or declare array<{kind}>"),
+    (SCALARS, (list, tuple), "return one value, or declare array<{dtype}>"),
     (T.BooleanType, str, "return a bool, such as value == 'true'"),
     (T.BooleanType, object, "return a bool, such as bool(value)"),
     (T.IntegralType, bool, "return an int, such as int(value)"),
@@ -65,7 +65,7 @@ ADVICE: Final[tuple[tuple[Any, Any, str], ...]] = (
     (T.MapType, object, "return a dict, such as dict(value)"),
     (T.NullType, object, "return None, or declare another type"),
     (VariantType, object, "return what JSON has, such as a dict with str keys or a finite number; or a VariantVal"),
-    (DataType, object, "return what Spark stores as {kind}"),
+    (DataType, object, "return what Spark stores as {dtype}"),
 )
 
 
@@ -79,25 +79,25 @@ class MisfitError(Exception):
     """A result, or a value inside it, does not fit.
 
     Attributes:
-        kind: Its declared type.
+        dtype: Its declared type.
         path: The names of its fields from the result on; empty for the result itself.
         value: The value.
         advice: What to return instead. It contains no value.
     """
 
-    def __init__(self, kind: DataType, path: tuple[str, ...], value: Any, advice: str | None = None) -> None:
-        super().__init__(kind, path, value)
-        self.kind = kind
+    def __init__(self, dtype: DataType, path: tuple[str, ...], value: Any, advice: str | None = None) -> None:
+        super().__init__(dtype, path, value)
+        self.dtype = dtype
         self.path = path
         self.value = value
-        self.advice = advice_for(kind, value) if advice is None else advice
+        self.advice = advice_for(dtype, value) if advice is None else advice
 
 
 class NullFieldError(MisfitError):
     """A value inside the result is None, but declared NOT NULL."""
 
-    def __init__(self, kind: DataType, path: tuple[str, ...]) -> None:
-        super().__init__(kind, path, None, "return a value, or declare it nullable")
+    def __init__(self, dtype: DataType, path: tuple[str, ...]) -> None:
+        super().__init__(dtype, path, None, "return a value, or declare it nullable")
 
 
 def is_missing(value: Any) -> bool:
@@ -117,26 +117,26 @@ def _is_of_pandas(value: Any, names: set[str]) -> bool:
     return type(value).__name__ in names and type(value).__module__.startswith("pandas.")
 
 
-def advice_for(kind: DataType, value: Any) -> str:
+def advice_for(dtype: DataType, value: Any) -> str:
     """What to return instead of a value that does not fit this type. The advice contains no part of the value."""
     if _is_of_pandas(value, {"Series", "DataFrame"}):
         return f"return one value, not a {type(value).__name__}: the function is called for each row"
-    if not isinstance(kind, T.FloatType | T.DoubleType) and isinstance(value, Real) and value != value:  # noqa: PLR0124
+    if not isinstance(dtype, T.FloatType | T.DoubleType) and isinstance(value, Real) and value != value:  # noqa: PLR0124
         return "return None for a missing value, because NaN is a float"
-    if isinstance(kind, TIMES) and has_nanoseconds(value):
+    if isinstance(dtype, TIMES) and has_nanoseconds(value):
         return "round it to microseconds, which Spark stores, such as value.round('us')"
-    if isinstance(kind, TEXTS) and isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value):
+    if isinstance(dtype, TEXTS) and isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value):
         return "return a str without surrogates, such as value.encode(errors='replace').decode()"
-    advice = next(advice for kinds, values, advice in ADVICE if isinstance(kind, kinds) and isinstance(value, values))
-    length: int | None = getattr(kind, "length", None)
-    scale: int = getattr(kind, "scale", 0)
-    bits, larger = INTEGERS.get(type(kind), (0, ""))
+    advice = next(advice for kinds, values, advice in ADVICE if isinstance(dtype, kinds) and isinstance(value, values))
+    length: int | None = getattr(dtype, "length", None)
+    scale: int = getattr(dtype, "scale", 0)
+    bits, larger = INTEGERS.get(type(dtype), (0, ""))
     return advice.format(
-        kind=kind.simpleString(),
+        dtype=dtype.simpleString(),
         text="a str" if length is None else f"a str of at most {length} characters",
         bits=bits,
         larger=larger,
         scale=scale,
-        digits=getattr(kind, "precision", 0) - scale,
-        names=", ".join(map(repr, getattr(kind, "names", ()))),
+        digits=getattr(dtype, "precision", 0) - scale,
+        names=", ".join(map(repr, getattr(dtype, "names", ()))),
     )

@@ -88,8 +88,8 @@ def _key_values(column: pa.Array) -> list[Any]:
 
 def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str, str]], zone: str | None) -> list[Any]:
     """The values of an input column. Where Python cannot represent one, it is None, and its row is in `failures`."""
-    if (kind := _portable(column.type, zone)) != column.type:
-        column = column.cast(kind)
+    if (dtype := _portable(column.type, zone)) != column.type:
+        column = column.cast(dtype)
     try:
         return to_pylist(column)
     except Exception:  # noqa: BLE001 - the loop finds out which value raised it
@@ -105,15 +105,15 @@ def _python_values(column: pa.Array, number: int, failures: dict[int, tuple[str,
 
 
 @cache
-def _portable(kind: pa.DataType, zone: str | None) -> pa.DataType:
+def _portable(dtype: pa.DataType, zone: str | None) -> pa.DataType:
     """The type with time zones that Arrow can name. A rebuilt type has nullable fields."""
-    if all(each == portable_zone(zone or each) for each in re.findall(r"tz=([^]]*)", str(kind))):
-        return kind
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit, tz=portable_zone(zone or kind.tz))
-    if pa.types.is_map(kind):
-        return pa.map_(_portable(kind.key_type, zone), _portable(kind.item_type, zone))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _portable(each.type, zone), metadata=each.metadata) for each in kind])
-    values = _portable(kind.value_type, zone)
-    return pa.large_list(values) if pa.types.is_large_list(kind) else pa.list_(values)
+    if all(each == portable_zone(zone or each) for each in re.findall(r"tz=([^]]*)", str(dtype))):
+        return dtype
+    if pa.types.is_timestamp(dtype):
+        return pa.timestamp(dtype.unit, tz=portable_zone(zone or dtype.tz))
+    if pa.types.is_map(dtype):
+        return pa.map_(_portable(dtype.key_type, zone), _portable(dtype.item_type, zone))
+    if pa.types.is_struct(dtype):
+        return pa.struct([pa.field(each.name, _portable(each.type, zone), metadata=each.metadata) for each in dtype])
+    values = _portable(dtype.value_type, zone)
+    return pa.large_list(values) if pa.types.is_large_list(dtype) else pa.list_(values)

@@ -22,17 +22,17 @@ class ResultWriter:
     """Writes results as arrays of the declared type. A result that does not fit fails its row, or the task.
 
     Args:
-        kind: The declared Spark type; a struct for several columns.
+        dtype: The declared Spark type; a struct for several columns.
         zone: The session's time zone, for naive datetimes.
         settings: The settings of the UDF. `on_error` applies to a result that does not fit, too.
         columns: The names of the new columns; empty: the results are those of a column UDF.
     """
 
-    def __init__(self, kind: DataType, zone: str, settings: Settings, columns: Sequence[str] = ()) -> None:
-        self._kind = kind
+    def __init__(self, dtype: DataType, zone: str, settings: Settings, columns: Sequence[str] = ()) -> None:
+        self._kind = dtype
         self._columns = columns
-        self._arrow_type = arrow_type(kind)
-        self._convert = converter(kind, zone)
+        self._arrow_type = arrow_type(dtype)
+        self._convert = converter(dtype, zone)
         self._settings = settings
 
     def write(self, rows: Sequence[Row], values: Sequence[Any]) -> Iterator[tuple[Sequence[Row], pa.Array]]:
@@ -102,17 +102,17 @@ class ResultWriter:
 
     def _problem(self, row: Row, value: Any, error: Exception) -> str:
         """What was returned for the row, what is declared, and what to do."""
-        kind, advice = self._kind, advice_for(self._kind, value)
+        dtype, advice = self._kind, advice_for(self._kind, value)
         path: tuple[str, ...] = ()
         if isinstance(error, MisfitError):
-            kind, path, value, advice = error.kind, error.path, error.value, error.advice
+            dtype, path, value, advice = error.dtype, error.path, error.value, error.advice
         elif self._settings.show_values:
             advice = f"it raised {type_name(error)}: {message_of(error)}"
         if isinstance(error, NullFieldError):
             returned, declared = "None", "NOT NULL"
         else:
             shown = f" {describe(value)}" if self._settings.show_values else ""
-            returned, declared = f"{type(value).__name__}{shown}", kind.simpleString()
+            returned, declared = f"{type(value).__name__}{shown}", dtype.simpleString()
         return f"returned {returned} for {row!r}, but {self._place(path)} declared {declared}: {advice}"
 
     def _place(self, path: tuple[str, ...]) -> str:

@@ -96,16 +96,16 @@ def _values(function: str, name: str, column: pa.Array) -> list[Any]:
     return values
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
-def _is_text_or_binary(kind: pa.DataType) -> bool:
-    return _is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+def _is_text_or_binary(dtype: pa.DataType) -> bool:
+    return _is_text(dtype) or bool(pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype))
 
 
-def _is_text_by_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
+def _is_text_by_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_map(dtype)) and _is_text(dtype.key_type) and _is_text(dtype.item_type)
 
 
 _TYPES: Final = {
