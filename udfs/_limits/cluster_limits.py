@@ -104,7 +104,7 @@ class ClusterBudget:
             default): each call weighs 1.
         by: "lease" (the default): a thread on the driver is the source. It needs a classic session, not Spark Connect.
             The URL of a Redis that the workers reach: that is the source. It needs the extra `redis`, here and in the
-            workers. What the Redis forgets can be spent again.
+            workers. What a Redis loses can be spent again.
         name: The name of the budget, 1 to 200 characters; `settle` can name it. None (the default): each object has
             a budget of its own. The driver forgets an object that is gone and that nothing has used for an hour, if
             there are more than 1,000.

@@ -37,7 +37,7 @@ _GROUPS: Final = "udfs.groups"
 _GROUP_ROWS: Final = 4_096
 _GROUP_BYTES: Final = 256 * 1024
 
-# Enough for the footer of most files, so that one read is enough, too.
+# The last bytes of a file, which one read returns. Most footers are shorter.
 _TAIL_BYTES: Final = 64 * 1024
 
 

@@ -34,8 +34,8 @@ class UDFArguments(TypedDict, total=False):
 
     Args:
         capacity: Upper limit of invocations that run at once in one task; 1 or more, 100 by default. "auto": each
-            Python worker process finds how many the service takes, up to 800; see `gates.Auto`. What it has found lasts
-            from one task to the next. Not together with `cluster_capacity`.
+            Python worker process finds how many the service takes, up to 800; see `gates.Auto`. The number lasts from
+            one task to the next. Not together with `cluster_capacity`.
         gate: A gate of `trio_asyncio_io.gates`, or a list of them, that delays the start of calls. Each Python worker
             process has its own copy, whose state lasts from one task to the next. With a `gates.PerKey`, each key has
             its own copy. None by default.

@@ -144,7 +144,7 @@ def check_key_type(column: StructField) -> None:
     """Check that the column has a type for keys.
 
     Raises:
-        TypeError: Equality is not defined for its values, or differs from that of their bytes.
+        TypeError: Its values cannot be compared, or may be equal although their bytes differ.
     """
     name, dtype = column.name, column.dataType
     if isinstance(dtype, ArrayType | MapType | StructType | VariantType):

@@ -53,8 +53,8 @@ def rehearse(
         schema: As for `ordered_wait`.
         sample: How many calls to make, at least 1, 200 by default; see `record`. With `group=`, each is for a group of
             rows.
-        rows: The number of rows of the job, at least 1. None: that of `df`. Otherwise, its partitions have the same
-            proportions.
+        rows: The number of rows of the job, at least 1. None: as many as `df` has. Otherwise, its partitions have the
+            same proportions.
         timeout: As for `ordered_wait`.
         capacity: The capacity of each task, or a list of capacities to compare. Empty: a tenth, a quarter, half and all
             of the load that the sample has reached, divided by the tasks.

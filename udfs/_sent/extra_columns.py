@@ -131,7 +131,7 @@ class MetricsColumn:
         self._last: tuple[int, int] | None = None  # the outputs of one row may be in two arrays
 
     def array(self, rows: Sequence[Row]) -> pa.Array:
-        """The values. Of the outputs of one row, only the first counts."""
+        """The values. Only the first output of a row counts."""
         places = [(row.batch, row.index) for row in rows]
         is_new = [place != before for place, before in zip(places, [self._last, *places], strict=False)]
         self._last = places[-1] if places else self._last

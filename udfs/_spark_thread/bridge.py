@@ -140,8 +140,8 @@ class TaskOperator:
         settings: The settings of the UDF.
         wait_limit: When to stop waiting for rows; None: wait for all.
         record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
-            out. It also gets those that do not come out, because the calls were stopped or another row failed. What it
-            raises fails the task.
+            out. It also gets those that do not come out, because the calls were stopped or another row failed. Its
+            exceptions fail the task.
     """
 
     def __init__(self, settings: Settings, wait_limit: WaitLimit | None = None, record: Record | None = None) -> None:

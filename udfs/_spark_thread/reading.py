@@ -35,7 +35,7 @@ def rows_of(
         on_error: "raise" to raise an error for a value that Python cannot represent, such as a date after the year
             9999. Otherwise, its row fails.
         nbytes: The size of the Arrow batch with all of its columns; None: the size of these columns.
-        zone: The time zone of the datetimes; None: that of each column.
+        zone: The time zone of the datetimes; None: each column's own.
 
     Raises:
         ValueError: Python cannot represent a value, and `on_error` is "raise".

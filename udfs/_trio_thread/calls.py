@@ -223,7 +223,7 @@ def _of_rows(strategy: RetryStrategy) -> RetryStrategy:
 class RowObserver(Observer):
     """Calls the hooks of the user's observer with the tuple of the row's input values as the element.
 
-    A hook that the observer does not override stays that of `Observer`, which does nothing.
+    A hook that the observer does not override does nothing.
     """
 
     def __init__(self, observer: Observer) -> None:

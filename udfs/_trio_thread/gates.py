@@ -31,7 +31,7 @@ G = TypeVar("G", bound=Gate)
 
 @asynccontextmanager
 async def gate_of(limit: TaskShare | LeasedLimit) -> AsyncIterator[Gate]:
-    """A task's gate of a cluster's limit, for the block. The last task of the process returns what it has not spent."""
+    """The gate of a cluster's limit, which a task uses in the block. The last task of a process returns the rest."""
     if isinstance(limit, TaskShare):
         yield _weighing_rows(ClusterShare(limit.calls, limit.weight, limit.name))
         return

@@ -132,7 +132,7 @@ def nbytes_of(value: Any) -> int:
         return sum(map(nbytes_of, value.values()))
     if isinstance(value, list):
         return len(value) * nbytes_of(value[0]) if value else 0
-    if isinstance(value, tuple):  # named tuples, too: the responses of HTTP columns are some
+    if isinstance(value, tuple):  # or a named tuple, such as the response of an HTTP column
         return sum(map(nbytes_of, value))
     if is_dataclass(value):
         return sum(nbytes_of(getattr(value, each.name)) for each in fields(value))

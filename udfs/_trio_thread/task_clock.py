@@ -24,7 +24,7 @@ Places = dict[str, list[float]]  # by job: since when each free place is free
 class TaskClock:
     """The times of one task. Spark's thread creates it when the task begins; the loop's thread calls most methods.
 
-    Durations come from a monotonic clock. The wall clock only places the task among those of other machines.
+    Durations come from a monotonic clock. The wall clock only places the task among tasks of other machines.
 
     Args:
         job: Equal for the tasks of one job in this executor, such as the number of their stage.

@@ -160,7 +160,7 @@ def environment_proxies() -> dict[str, str | None]:
     """Return the proxy of the environment for each pattern of URLs, by httpx's rules.
 
     `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY` name proxies; on macOS and Windows, the system's settings may, too.
-    `NO_PROXY` lists hosts that are connected to directly. A name includes its subdomains. Of a network such as
+    `NO_PROXY` lists hosts that are connected to directly. A name includes its subdomains. For a network such as
     10.0.0.0/8, only the first address counts.
     """
     found = getproxies()

@@ -93,7 +93,7 @@ class BoundedResponse(httpx.Response):
 
     Attributes:
         has_cookies: Whether the server may have set a cookie.
-        max_body_bytes: Upper limit of the decoded body. Of a coded one, twice the limit and 64 KiB may arrive. A body
+        max_body_bytes: Upper limit of the decoded body. For a coded one, twice the limit and 64 KiB may arrive. A body
             whose Content-Length is larger is not read.
         sent_at: When the request was sent, by `time.perf_counter`. None: httpx sets `elapsed`.
     """
@@ -131,7 +131,8 @@ class BoundedResponse(httpx.Response):
     def of(cls, response: httpx.Response) -> BoundedResponse:
         """Return the response of another transport as one that reads its body in this way.
 
-        If the transport has read or closed the response, so is this one. A body in memory is read once more.
+        If the transport has read or closed the response, this one counts as read or closed. A body in memory is read
+        once more.
         """
         source, extensions = response.stream, response.extensions
         made = cls(response.status_code, headers=response.headers, stream=source, extensions=extensions)
