@@ -106,16 +106,16 @@ class JobRows:
         Raises:
             ValueError: No row of the sample needs a call.
         """
-        group = self.options.get("group")
+        group = self.options.get("group") or 1
         plan, memo = self._plan(), self.options.get("memo")
-        drawn = self._drawn(plan, number * (group or 1), rows)
+        drawn = self._drawn(plan, number * group, rows)
         with SampledRows(plan.enrichment, None if memo is None else _memo_rows(plan, as_memo(memo))) as sampled:
             found = sampled.missing(drawn)
             if not found:
                 raise ValueError(
                     "no row of the sample needs a call: the memo has their answers, or skip_nulls skips them"
                 )
-            parts = [found[start : start + (group or 1)] for start in range(0, len(found), group or 1)]
+            parts = [found[start : start + group] for start in range(0, len(found), group)]
             most = max(1, min(load, int(SHARE_AT_LARGEST * len(parts))))
             loads = (min(LOW_LOAD, most), most)
             function = _SampledFunction(self, sampled.answer)
