@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from udfs.http import StackTransport, client
-from udfs.http._origin import origin_of_url
+from udfs.http._url import origin_of_url
 
 
 def test_public_names_have_the_address_of_the_public_module() -> None:

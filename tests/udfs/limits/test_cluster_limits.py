@@ -13,8 +13,8 @@ import pytest
 from udfs import ClusterBudget, ClusterRate
 from udfs._limits.budgets import BudgetRequest
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress, as_cluster_rates
+from udfs._limits.rates import TokenRequest
 from udfs._limits.signed_lines import MAX_BYTES
-from udfs._limits.tokens import Request
 
 ADDRESS = ServerAddress("host", 7077, "hidden")
 
@@ -136,7 +136,7 @@ def test_tasks_whose_weights_differ_share_a_lease() -> None:
 @pytest.mark.parametrize("kind", [ClusterRate, ClusterBudget])
 def test_the_longest_name_and_numbers_fit_into_a_line(kind: Any) -> None:
     name, third = kind(7, name="\N{GRINNING FACE}" * 200).name, -1 / 3 * 1e-300
-    request: Any = Request(name, third, 10_000, third)
+    request: Any = TokenRequest(name, third, 10_000, third)
     if kind is ClusterBudget:
         request = BudgetRequest(name, third, "f" * 40, 10**15, third, third, third, third)
     assert len(json.dumps(asdict(request))) < MAX_BYTES - 100

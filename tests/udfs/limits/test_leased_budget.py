@@ -13,8 +13,6 @@ from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import BudgetError, settle
 from udfs import ClusterBudget, ClusterLimitError
 from udfs._limits.budgets import DEAD_SECONDS, BudgetRequest, BudgetSource
-from udfs._limits.cluster_gates import GrantRefusedError, LeaseGate
-from udfs._limits.budgets import DEAD_SECONDS, BudgetGrant, BudgetRequest, BudgetSource
 from udfs._limits.cluster_gates import LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._limits.sources import GrantRefusedError

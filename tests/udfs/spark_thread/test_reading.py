@@ -13,9 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._sent.column_types import arrow_type
 from udfs._sent.arrow_types import arrow_type
-from udfs._sent.row import Failure, Row
 from udfs._spark_thread.reading import rows_of, set_event_times, set_keys
 from udfs._spark_thread.writing import ResultWriter
 

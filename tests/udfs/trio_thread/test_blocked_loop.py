@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import PATIENCE
-from udfs._sent.packed_function import PackedFunction
 from udfs._sent.function import PackedFunction
-from udfs._spark_thread.bridge import enrich
 from udfs._trio_thread.runtime import BlockedWorker, logger
 
 
