@@ -127,8 +127,6 @@ def test_a_custom_strategy_needs_only_backoff() -> None:
     [
         (-1, ValueError, "max_retries must be at least 0, got -1"),
         (1.5, TypeError, "max_retries must be a whole number, got 1.5"),
-        (True, TypeError, "max_retries must be a whole number"),
-        (None, TypeError, "max_retries must be a whole number"),
     ],
 )
 def test_an_invalid_number_of_retries_is_refused(
@@ -180,11 +178,8 @@ def test_infinite_and_negative_seconds_are_refused(name: str, kind: Any, keyword
         ({"initial": 2.0}, ValueError, r"maximum must be at least initial \(2.0\), got 1.0"),
         ({"multiplier": 0.5}, ValueError, "multiplier must be finite and at least 1, got 0.5"),
         ({"jitter": 1.5}, ValueError, "jitter must be a share from 0.0 to 1.0, got 1.5"),
-        ({"jitter": -0.5}, ValueError, "jitter must be"),
         ({"jitter": "full"}, TypeError, "jitter must be"),
-        ({"jitter": True}, TypeError, "jitter must be a number, got True"),
         ({"initial": "1"}, TypeError, "initial must be seconds as a number such as 5.0, got '1'"),
-        ({"maximum": True}, TypeError, "maximum must be seconds as a number such as 5.0, got True"),
         ({"budget": 10}, TypeError, "budget must be a RetryBudget or None, got 10"),
     ],
 )

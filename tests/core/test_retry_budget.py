@@ -63,12 +63,6 @@ async def test_a_balance_of_one_allows_one_retry(autojump_clock: MockClock) -> N
     assert calls == [7, 7]
 
 
-def test_retries_are_unlimited_without_a_budget() -> None:
-    account = BudgetAccount(None)
-    account.deposit()
-    assert all(account.withdraw() for _ in range(1_000))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trio_asyncio_io import Histogram
-from trio_asyncio_io._account.samples import EXACT_RECORDS, FOLD, STRIDE, LoadClass, Sampling
+
+from trio_asyncio_io._account.samples import EXACT_RECORDS, FOLD, STRIDE, Sampling
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import InputOrder
 
@@ -17,30 +18,6 @@ def call_one(ledger: Ledger, seconds: float) -> None:
     ledger.complete(entry, ["x"], 2 * seconds)
     ledger.poll(3 * seconds, 1)
     ledger.receive()
-
-
-def test_a_latency_counts_at_the_load_that_the_calls_shared() -> None:
-    ledger = Ledger(InputOrder(), 3)
-    for value in "abc":
-        ledger.accept(value, 0.0)
-    a, b, c = [ledger.start(0.0) for _ in range(3)]
-    for entry in (c, a, b):
-        ledger.complete(entry, ["x"], 2.0)
-    assert ledger.flow.sampling.loads() == (LoadClass(3, 3, Histogram.of([2.0]).p50),)
-
-
-def test_the_latency_of_a_failure_has_no_load() -> None:
-    ledger = Ledger(InputOrder(), 4)
-    for value in "ab":
-        ledger.accept(value, 0.0)
-    a, b = ledger.start(0.0), ledger.start(0.0)
-    a.attempts = 1
-    ledger.fail(a, ValueError(), 5.0)
-    ledger.finish(a, [], 5.0)
-    ledger.complete(b, ["x"], 1.0)
-    assert ledger.flow.sampling.loads() == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
-    assert ledger.statistics().latency == Histogram.of([5.0, 1.0])
-    assert ledger.statistics().latency_seconds == 6.0
 
 
 def test_the_first_records_are_counted_exactly() -> None:
@@ -83,18 +60,6 @@ def test_the_longest_duration_is_exact_even_if_it_is_in_no_sample() -> None:
             call_one(ledger, 3.41 if number == EXACT_RECORDS + late else 1.0)
         assert ledger.statistics().longest_seconds == pytest.approx(3.41)
         assert ledger.totals(lambda: (9.0, 0.0)).longest_seconds == ledger.statistics().longest_seconds
-
-
-def test_answers_from_a_cache_have_no_load() -> None:
-    ledger = Ledger(InputOrder(), 4)
-    for value in "ab":
-        ledger.accept(value, 0.0)
-    a, b = ledger.start(0.0), ledger.start(0.0)
-    ledger.answer_from_cache(a)
-    ledger.complete(a, ["x"], 0.0)
-    ledger.complete(b, ["x"], 1.0)
-    assert ledger.flow.sampling.loads() == (LoadClass(3, 1, Histogram.of([1.0]).p50),)
-    assert ledger.statistics().latency == Histogram.of([0.0, 1.0])
 
 
 def test_the_lists_of_durations_stay_short() -> None:
