@@ -31,16 +31,6 @@ def spend(budget: Budget, weight: float) -> None:
 # The gate alone
 
 
-def test_a_call_reserves_its_weight_and_spends_it_when_it_ends() -> None:
-    budget = Budget(10.0)
-    budget.started(0.0, 4.0)
-    assert (budget.spent, budget.reserved, budget.left) == (0.0, 4.0, 6.0)
-    budget.correct(4.0, 1.5)
-    assert (budget.spent, budget.reserved, budget.left) == (0.0, 1.5, 8.5)
-    budget.ended(0.0, 1.0, OK, 1.5)
-    assert (budget.spent, budget.reserved, budget.left) == (1.5, 0.0, 8.5)
-
-
 def test_a_call_waits_only_while_reservations_of_others_prevent_it() -> None:
     budget = Budget(10.0)
     budget.started(0.0, 8.0)
@@ -64,35 +54,6 @@ def test_small_budgets_are_not_rounded_away() -> None:
     spend(budget, 0.004)
     with pytest.raises(BudgetError, match=r"0\.004 of 0\.005"):
         budget.delay(0.0, 0.002)
-
-
-@pytest.mark.parametrize(("amount", "weight", "calls"), [(0.3, 0.1, 3), (1.0, 0.1, 10), (50.0, 0.007, 7142)])
-def test_sums_are_those_of_the_numbers_as_written(amount: float, weight: float, calls: int) -> None:
-    budget = Budget(amount)
-    for _ in range(calls):
-        spend(budget, weight)
-    assert budget.spent <= amount
-    with pytest.raises(BudgetError):
-        budget.delay(0.0, weight)
-
-
-@pytest.mark.parametrize("outcome", ["ok", "throttled", "overload", "error", "cancelled"])
-def test_a_call_costs_its_reservation_however_it_ends(outcome: Any) -> None:
-    budget = Budget(10.0)
-    budget.started(0.0, 4.0)
-    budget.ended(0.0, 1.0, Outcome(outcome), 4.0)
-    assert budget.spent == 4.0
-
-
-def test_calls_that_cost_more_than_their_estimates_end_the_budget() -> None:
-    budget = Budget(10.0)
-    budget.started(0.0, 1.0)
-    budget.correct(1.0, 12.0)
-    assert budget.left == 0.0
-    budget.ended(0.0, 1.0, OK, 12.0)
-    with pytest.raises(BudgetError, match=r"12\.00 of 10\.00"):
-        budget.delay(0.0, 0.5)
-    assert budget.delay(0.0, 0.0) == 0.0  # a free call
 
 
 @pytest.mark.parametrize("copied", [deepcopy, lambda budget: pickle.loads(pickle.dumps(budget))])
@@ -204,23 +165,6 @@ async def test_each_attempt_pays(autojump_clock: None) -> None:
     assert [type(error) for error in errors] == [ConnectionError, ConnectionError, BudgetError]
 
 
-async def test_a_call_that_times_out_stays_paid(autojump_clock: None) -> None:
-    budget = Budget(10.0, weight=lambda _: 2.0)
-    await run(trio.sleep, budget, [100.0])
-    assert budget.spent == 2.0
-
-
-async def test_a_call_that_times_out_costs_what_it_has_settled(autojump_clock: None) -> None:
-    budget = Budget(10.0, weight=lambda _: 2.0)
-
-    async def ask(seconds: float) -> None:
-        settle(0.5)
-        await trio.sleep(seconds)
-
-    await run(ask, budget, [100.0])
-    assert budget.spent == 0.5
-
-
 async def test_calls_that_are_cancelled_stay_paid(autojump_clock: None) -> None:
     budget = Budget(10.0)
     with trio.move_on_after(1.0):
@@ -280,33 +224,6 @@ async def test_a_settle_after_the_end_of_its_call_changes_nothing_and_raises(
     assert late == [(1.0, 1.0)] * 10
 
 
-async def test_a_settle_of_an_earlier_attempt_does_not_reach_the_present_one(autojump_clock: None) -> None:
-    budget, late = Budget(10.0, weight=lambda _: 2.0), []
-
-    async def settle_late() -> None:
-        await trio.sleep(1.0)
-        with pytest.raises(CallEndedError):
-            settle(0.0)
-        late.append(trio.current_time())
-
-    async with trio.open_nursery() as background:
-
-        async def call(element: int) -> int:
-            if not late:
-                background.start_soon(settle_late)
-                await trio.sleep(0.5)
-                raise ConnectionError
-            return element
-
-        async def wait_then_call(element: int) -> int:
-            if background.child_tasks:
-                await trio.sleep(2.0)
-            return await call(element)
-
-        await run(wait_then_call, budget, range(1), retry=FixedDelay(1, 0.1))
-    assert (budget.spent, budget.reserved, len(late)) == (4.0, 0.0, 1)
-
-
 async def test_a_call_that_lost_to_its_hedge_can_no_longer_settle(autojump_clock: None) -> None:
     budget = Budget(1000.0, weight=lambda _: 10.0)
     calls: list[int] = []
@@ -326,25 +243,6 @@ async def test_a_call_that_lost_to_its_hedge_can_no_longer_settle(autojump_clock
     _, errors, _ = await run(ask, budget, range(20), capacity=1)
     assert [type(error) for error in errors] == [CallEndedError] * 20
     assert (len(calls), budget.spent, budget.reserved) == (40, 400.0, 0.0)
-
-
-async def test_a_rate_is_not_loosened_by_a_late_settle(autojump_clock: None) -> None:
-    gate, starts = RateLimit(1.0, burst=10.0, weight=lambda _: 10.0), []
-
-    async def settle_late() -> None:
-        await trio.sleep(0.2)
-        with pytest.raises(CallEndedError):
-            settle(0.0)
-
-    async with trio.open_nursery() as background:
-
-        async def call(_: int) -> None:
-            starts.append(trio.current_time())
-            background.start_soon(settle_late)
-            await trio.sleep(0.1)
-
-        await run(call, gate, range(30))
-    assert starts == pytest.approx([10.0 * number for number in range(30)])
 
 
 async def test_a_call_that_elements_share_settles_the_one_that_started_it_while_that_runs(
@@ -382,20 +280,6 @@ async def test_a_settled_weight_only_falls(autojump_clock: None) -> None:
     await run(call, budget, range(3))
     assert refused == [(5.0, 0.0)] * 3
     assert budget.spent == 0.0
-
-
-async def test_weights_of_two_units_fall_on_their_own(autojump_clock: None) -> None:
-    dollars = Budget(1.0, weight=lambda _: 0.5, name="dollars")
-    tokens = Budget(1000, weight=lambda _: 100, name="tokens")
-
-    async def ask(_: int) -> None:
-        settle(0.01, "dollars")
-        settle(80, "tokens")
-        with pytest.raises(ValueError, match=r"at most 0\.01"):
-            settle(0.02)
-
-    await run(ask, [tokens, dollars], range(2))
-    assert (dollars.spent, tokens.spent) == (0.02, 160.0)
 
 
 async def test_a_further_call_reserves_its_own_estimate_not_what_the_first_has_settled(autojump_clock: None) -> None:
@@ -476,13 +360,6 @@ async def test_a_weight_that_is_none_stops_the_operator(weight: Any, autojump_cl
     assert (budget.spent, budget.reserved) == (0.0, 0.0)
 
 
-async def test_a_weight_that_raises_stops_the_operator(autojump_clock: None) -> None:
-    service = Service(1.0)
-    with pytest.raises(ZeroDivisionError):
-        await run(service, Budget(10.0, weight=lambda element: 1 / (3 - element)), range(10), capacity=1)
-    assert service.calls == 3
-
-
 @pytest.mark.parametrize("actual", NONSENSE)
 async def test_a_call_that_settles_nonsense_fails_and_stays_paid(actual: Any, autojump_clock: None) -> None:
     budget = Budget(10.0, weight=lambda _: 2.0)
@@ -493,17 +370,6 @@ async def test_a_call_that_settles_nonsense_fails_and_stays_paid(actual: Any, au
     _, errors, _ = await run(ask, budget, range(3))
     assert [str(error).partition(" must")[0] for error in errors] == ["settle: actual"] * 3
     assert budget.spent == 6.0
-
-
-async def test_a_call_that_raises_after_settle_costs_what_it_has_settled(autojump_clock: None) -> None:
-    budget = Budget(10.0, weight=lambda _: 2.0)
-
-    async def ask(_: int) -> None:
-        settle(0.5)
-        raise OSError
-
-    await run(ask, budget, range(3))
-    assert budget.spent == 1.5
 
 
 async def test_explain_and_summary_say_that_the_budget_ended_the_run(autojump_clock: None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from benchmarks.resilience._counting import most_in_a_second
+from benchmarks.resilience._counting import between, most_in_a_second
 from benchmarks.resilience._leases import SimulatedSource, leases
 from benchmarks.resilience._run import GatesOfTask, simulate
 from benchmarks.resilience._services import RateCappedService
@@ -23,10 +23,6 @@ pytestmark = pytest.mark.slow
 
 def calls_of(service: RateCappedService) -> list[float]:
     return sorted([*service.admitted, *service.refused])
-
-
-def between(instants: list[float], start: float, end: float) -> int:
-    return sum(start <= instant < end for instant in instants)
 
 
 @pytest.mark.variation

@@ -118,8 +118,6 @@ def test_a_copy_by_pickle_has_the_options_and_no_state() -> None:
     ("make", "message"),
     [
         (lambda: LeaderFirst(0.0), "ttl must be seconds above 0, got 0.0"),
-        (lambda: LeaderFirst(-1.0), "ttl must be seconds above 0, got -1.0"),
-        (lambda: LeaderFirst(math.nan), "ttl must be seconds above 0, got nan"),
         (lambda: LeaderFirst(name=""), "name must"),
     ],
 )

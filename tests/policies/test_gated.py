@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 from typing import Any
@@ -53,54 +52,6 @@ async def starts_of(function: Any, recorder: Recorder[Any, Any], arrivals: dict[
     return [(call.value, call.started - origin) for call in recorder.calls]
 
 
-async def test_calls_start_evenly_spaced(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted())
-    starts = await starts_of(limited(recorder, 4.0), recorder, dict.fromkeys(range(5), 0.0))
-    assert [instant for _, instant in starts] == [0.0, 0.25, 0.5, 0.75, 1.0]
-
-
-async def test_no_second_has_more_calls_than_the_rate_although_sums_are_rounded(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted())
-    starts = await starts_of(limited(recorder, 10.0), recorder, dict.fromkeys(range(50), 0.0))
-    assert max(Counter(int(instant) for _, instant in starts).values()) == 10
-
-
-async def test_an_idle_time_saves_up_to_burst_calls(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted())
-    arrivals = dict.fromkeys(range(5), 0.0) | dict.fromkeys(range(10, 14), 100.0)
-    starts = await starts_of(limited(recorder, 2.0, burst=3), recorder, arrivals)
-    assert [instant for _, instant in starts] == [0.0, 0.0, 0.0, 0.5, 1.0, 100.0, 100.0, 100.0, 100.5]
-
-
-async def test_calls_start_in_the_order_of_their_arrival(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted())
-    arrivals = {"c": 0.3, "a": 0.1, "d": 0.4, "b": 0.2, "now": 0.0}
-    assert await starts_of(limited(recorder, 1.0), recorder, arrivals) == [
-        ("now", 0.0),
-        ("a", 1.0),
-        ("b", 2.0),
-        ("c", 3.0),
-        ("d", 4.0),
-    ]
-
-
-async def test_the_next_call_takes_the_start_of_one_that_is_cancelled(autojump_clock: MockClock) -> None:
-    """Both for the first waiting call and for one behind it."""
-    recorder = Recorder(Scripted())
-    function = limited(recorder, 1.0)
-
-    async def call(value: str, patience: float) -> None:
-        with trio.move_on_after(patience):
-            await function(value)
-
-    await function("now")
-    async with trio.open_nursery() as nursery:
-        for value, patience in [("first", 0.5), ("second", 0.7), ("third", math.inf), ("fourth", math.inf)]:
-            nursery.start_soon(call, value, patience)
-            await wait_all_tasks_blocked()
-    assert [(call.value, call.started) for call in recorder.calls] == [("now", 0.0), ("third", 1.0), ("fourth", 2.0)]
-
-
 async def test_a_slow_call_does_not_delay_the_next_start(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(60.0)))
     starts = await starts_of(limited(recorder, 10.0), recorder, dict.fromkeys(range(3), 0.0))
@@ -120,20 +71,6 @@ async def test_waiting_for_a_start_counts_towards_the_timeout(autojump_clock: Mo
     async with ordered_wait("abc", limited(recorder, 1.0), timeout=1.5, on_error="skip") as results:
         assert [result async for result in results] == ["a", "b"]
     assert recorder.values == ["a", "b"]
-
-
-def test_another_run_does_not_wait_for_the_clock_of_the_first() -> None:
-    """Each Trio run has a clock of its own, with an arbitrary start."""
-    recorder = Recorder(Scripted())
-    function = limited(recorder, 1.0)
-
-    async def main(instant: float) -> float:
-        await trio.sleep_until(instant)
-        await function("a")
-        return trio.current_time()
-
-    assert trio.run(main, 10_000.0, clock=MockClock(autojump_threshold=0)) == 10_000.0
-    assert trio.run(main, 0.0, clock=MockClock(autojump_threshold=0)) <= 1.0
 
 
 @pytest.mark.parametrize("later", [0.0, 10_000.0])
@@ -280,13 +217,6 @@ async def test_the_waits_are_added_up(autojump_clock: MockClock) -> None:
     assert function.wait_seconds == 3.0
 
 
-async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(3.0)))
-    function = gated(recorder, [RateLimit(1.0), AtMost(2)])
-    starts = await starts_of(function, recorder, dict.fromkeys(range(5), 0.0))
-    assert [instant for _, instant in starts] == [0.0, 1.0, 3.0, 4.0, 6.0]
-
-
 async def test_a_key_that_waits_does_not_hold_back_the_others(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
     function = gated(recorder, PerKey(RateLimit(1.0), key=lambda value: value[0]))
@@ -426,12 +356,6 @@ async def test_a_weight_or_a_key_that_raises_stops_the_operator(gate: Any) -> No
 async def test_a_delay_that_is_not_a_number_stops_the_operator() -> None:
     with pytest.raises(ValueError, match=r"^delay of .* must be seconds, not NaN \(0\.0 admits the call\), got nan"):
         await drained("abc", gated(Scripted(), Broken("nan")), timeout=9.0)
-
-
-async def test_a_gate_of_the_same_name_and_another_configuration_is_refused() -> None:
-    function = gated(Scripted(), RateLimit(2.0, name="api"))
-    with pytest.raises(ValueError, match="two different gates have the name 'api'"):
-        await drained("a", function, timeout=9.0, gate=RateLimit(1.0, name="api"))
 
 
 @pytest.mark.parametrize(

@@ -62,16 +62,6 @@ async def test_requests_that_arrive_during_a_call_form_the_next_group(
     assert sorted(outcomes) == ["a!", "b!", "c!", "d!"]
 
 
-async def test_an_exception_of_the_call_is_raised_for_each_request() -> None:
-    def fail(requests: list[str]) -> list[str]:
-        raise OSError("broken")
-
-    group_commit: Any = GroupCommit(fail)
-    for _ in range(2):
-        with pytest.raises(OSError, match="broken"):
-            await group_commit.submit("a")
-
-
 async def test_a_request_is_withdrawn_if_it_is_cancelled_before_its_group_is_executed(
     executor: Executor, nothing_left: NothingLeft
 ) -> None:

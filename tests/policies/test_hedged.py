@@ -329,18 +329,6 @@ async def test_an_extra_call_counts_for_the_innermost_operator(autojump_clock: M
     assert hedges_of(results.statistics()) == (0, 0)
 
 
-async def test_an_extra_call_of_a_task_that_the_function_started_counts(autojump_clock: MockClock) -> None:
-    function, _ = scripted(*SLOW_THEN_FAST)
-
-    async def call(value: str) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(function, value)
-
-    async with unordered_wait("a", call, timeout=99.0) as results:
-        assert [result async for result in results] == [None]
-    assert hedges_of(results.statistics()) == (1, 1)
-
-
 async def test_cancellation_ends_all_calls(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     function, recorder = scripted(Step(50.0), Step(50.0))
     with nothing_left():
@@ -495,17 +483,6 @@ async def test_an_earlier_failure_is_not_raised_when_the_operator_is_cancelled(
             await results.receive()
     assert scope.cancelled_caught
     assert (results.statistics().cancelled, results.statistics().failed) == (1, 0)
-
-
-async def test_a_function_with_a_nursery_can_be_cancelled(autojump_clock: MockClock) -> None:
-    async def call(value: str) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.sleep_forever)
-            nursery.start_soon(trio.sleep_forever)
-
-    with trio.move_on_after(3.0) as scope:
-        await hedged(call, after=2.0, budget=1.0)("a")
-    assert scope.cancelled_caught
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

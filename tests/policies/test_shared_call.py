@@ -45,38 +45,6 @@ async def waited(call: SharedCall[Any], *patiences: float) -> list[Any]:
     return found
 
 
-async def test_each_waiter_gets_the_result(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
-    with nothing_left():
-        got = await waited(started(Scripted(default=Step(2.0))), math.inf, 1.0, math.inf)
-    assert got == [("a", 2.0), ("nothing", 1.0), ("a", 2.0)]
-
-
-async def test_the_last_waiter_cancels_the_call_and_waits_until_it_has_unwound(
-    autojump_clock: MockClock, nothing_left: NothingLeft
-) -> None:
-
-    async def slow_to_unwind(value: str) -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.sleep(3.0)
-
-    with nothing_left():
-        call = started(slow_to_unwind)
-        assert await waited(call, 2.0, 1.0) == [("nothing", 5.0), ("nothing", 1.0)]
-    assert (call.is_abandoned, call.has_ended) == (True, True)
-
-
-async def test_waiters_that_leave_at_the_same_instant_cancel_the_call(
-    autojump_clock: MockClock, nothing_left: NothingLeft
-) -> None:
-    recorder = Recorder(Scripted(default=Step(math.inf)))
-    with nothing_left():
-        assert await waited(started(recorder), 1.0, 1.0, 1.0) == [("nothing", 1.0)] * 3
-    assert (recorder.running, recorder.cancelled) == (0, 1)
-
-
 async def test_a_result_returned_despite_the_cancellation_counts(autojump_clock: MockClock) -> None:
     async def stubborn(value: str) -> str:
         with trio.CancelScope(shield=True):

@@ -50,18 +50,6 @@ async def test_a_shared_exception_can_be_retried(autojump_clock: MockClock) -> N
     assert len(recorder.calls) == 2
 
 
-async def test_a_caller_that_is_cancelled_does_not_cancel_the_call(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(5.0)))
-    function = single_flight(recorder)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(function, "a")
-        await wait_all_tasks_blocked()
-        with trio.move_on_after(1.0) as scope:
-            await function("a")
-    assert scope.cancelled_caught
-    assert (len(recorder.calls), recorder.cancelled) == (1, 0)
-
-
 async def test_the_order_of_composition_is_the_meaning(autojump_clock: MockClock) -> None:
     """cached around single_flight makes one call per key, both for concurrent and for later callers."""
     recorder = Recorder(Scripted(default=Step(1.0)))
@@ -142,19 +130,6 @@ async def test_a_caller_that_arrives_while_a_call_unwinds_starts_a_new_one(autoj
     assert function._in_flight == {}
 
 
-async def test_each_element_gets_a_copy_of_the_exception(autojump_clock: MockClock) -> None:
-    errors = []
-
-    async def on_error(value: str, error: Exception) -> None:
-        error.add_note(value)
-        errors.append(error)
-
-    function = single_flight(Scripted(default=Step(1.0, error=OSError(5, "busy"))), key=len)
-    await outputs(unordered_wait("abc", function, timeout=5.0, on_error=on_error))
-    assert sorted(error.__notes__ for error in errors) == [["a"], ["b"], ["c"]]
-    assert {error.errno for error in errors} == {5}
-
-
 async def test_no_task_is_left_when_the_operator_stops(autojump_clock: MockClock, nothing_left: NothingLeft) -> None:
     recorder = Recorder(Scripted({"a": Step(1.0, error=OSError("busy"))}, default=Step(math.inf)))
     with nothing_left(), pytest.raises(OSError, match="busy"):
@@ -176,30 +151,3 @@ async def test_callers_in_a_cancelled_scope_start_no_call(callers: int, nothing_
     assert recorder.values == []
     assert function.calls == 0
     assert await function("a") == "a"
-
-
-async def test_a_deadline_cancels_one_element_and_not_the_call(autojump_clock: MockClock) -> None:
-    """The second element arrives a second later, so its deadline is a second later."""
-
-    async def source() -> Any:
-        yield "a"
-        await trio.sleep(1.0)
-        yield "a"
-
-    recorder = Recorder(Scripted(default=Step(2.5)))
-    assert await outputs(unordered_wait(source(), single_flight(recorder), timeout=2.0, on_error="skip")) == ["a"]
-    assert [(call.ended, call.cancelled) for call in recorder.calls] == [(2.5, False)]
-
-
-async def test_calls_of_an_operator_reuse_tasks_that_end_with_it(
-    autojump_clock: MockClock, nothing_left: NothingLeft
-) -> None:
-    tasks = set()
-
-    async def task_of_call(value: int) -> None:
-        tasks.add(trio.lowlevel.current_task())
-        await trio.sleep(1.0)
-
-    with nothing_left():
-        await outputs(unordered_wait(range(20), single_flight(task_of_call), timeout=5.0, capacity=4))
-    assert len(tasks) == 4

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import PATIENCE, thorough_except
 from trio_asyncio_io.policies import CacheError
-from trio_asyncio_io.policies._persistent import FORMAT, Insert, Store
+from trio_asyncio_io.policies._persistent import Insert, Store
 
 FLIPS = pytest.mark.parametrize("flips", thorough_except([75], [75, 1_000]))
 ROUNDS = 80
@@ -136,26 +136,6 @@ def refusal(path: Path) -> str:
 def test_a_file_that_is_not_a_database_is_refused(path: Path) -> None:
     path.write_bytes(random.Random(1).randbytes(10_000))
     assert "is damaged, or not a cache of this project (file is not a database): delete it" in refusal(path)
-
-
-def test_a_newer_version_is_refused(path: Path) -> None:
-    with OpenedStore(path):
-        pass
-    execute(path, f"PRAGMA user_version = {FORMAT.version + 1}")
-    assert f"is of version {FORMAT.version + 1}, and this release reads version {FORMAT.version}" in refusal(path)
-
-
-def test_an_insert_into_a_file_that_stays_locked_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_asyncio_io._files.sqlite.BUSY_SECONDS", 0.05)
-    with OpenedStore(path) as one:
-        one.insert(a="1")
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        assert one.look_up("a") == [b"1"]
-        with pytest.raises(CacheError, match="was locked by another process"):
-            one.insert(b="2")
-        other.close()
-        assert one.insert(b="2") == [None]
 
 
 # Damage.

@@ -119,15 +119,6 @@ async def test_it_can_be_opened_again_after_the_last_close() -> None:
     assert client.lines == ONCE * 2
 
 
-async def test_a_user_whose_open_failed_does_not_count() -> None:
-    client = Client(failures=1)
-    function = cached(client)
-    with pytest.raises(OSError, match="no service"):
-        await operate(function, 0.0)
-    await operate(function, 0.0)
-    assert client.lines == ["opening", *ONCE]
-
-
 async def test_the_next_user_tries_again_if_opening_fails(autojump_clock: MockClock) -> None:
     client = Client(seconds=1.0, failures=1)
     function = cached(client)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.runs import (
@@ -215,16 +215,3 @@ def test_two_records_of_one_key_never_run_at_once(scenario: Scenario) -> None:
                 assert before.ended <= after.started
 
     on_virtual_time(body)
-
-
-@pytest.mark.soak
-@settings(max_examples=10_000)
-@given(scenarios(), st.integers(1, 4), st.integers(0, 6), QUARTERS)
-def test_all_properties_with_many_examples(scenario: Scenario, capacity: int, more: int, instant: float) -> None:
-    test_outputs_match_those_of_the_heart.hypothesis.inner_test(scenario)
-    test_statistics_are_consistent.hypothesis.inner_test(scenario, int(4 * instant))
-    test_a_run_left_after_k_outputs_resumes_from_its_snapshot.hypothesis.inner_test(scenario, capacity, more)
-    test_a_cancelled_run_resumes_from_its_snapshot.hypothesis.inner_test(scenario, instant)
-    failing = replace(scenario, on_error="raise", has_on_timeout=False)
-    test_a_failed_run_resumes_from_its_snapshot_with_a_repaired_function.hypothesis.inner_test(failing)
-    test_two_records_of_one_key_never_run_at_once.hypothesis.inner_test(replace(scenario, mode="keyed"))
