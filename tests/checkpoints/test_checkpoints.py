@@ -22,23 +22,9 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_asyncio_io
 from tests.support import PATIENCE, thorough_except
-from trio_asyncio_io import (
-    DeadLetter,
-    Snapshot,
-    SnapshotElement,
-    StreamRecord,
-    Watermark,
-    assign_watermarks,
-    ordered_wait,
-)
+from trio_asyncio_io import Snapshot, SnapshotElement, StreamRecord, Watermark, ordered_wait
 from trio_asyncio_io._files.codec import encoded
-from trio_asyncio_io.checkpoints import (
-    _FORMAT,
-    Checkpoint,
-    CheckpointError,
-    CheckpointStore,
-    SQLiteStore,
-)
+from trio_asyncio_io.checkpoints import Checkpoint, CheckpointError, CheckpointStore, SQLiteStore
 
 SNAPSHOT = Snapshot(
     (
@@ -108,11 +94,6 @@ def test_a_later_process_loads_the_commit_of_an_earlier_one(path: Path) -> None:
     assert load(path) == CHECKPOINT
 
 
-async def test_a_store_loads_its_own_commit(store: SQLiteStore) -> None:
-    await store.commit("job", CHECKPOINT)
-    assert await store.load("job") == CHECKPOINT
-
-
 def test_without_a_commit_under_its_name_load_returns_none(path: Path) -> None:
     assert load(path) is None
     commit(path, name="another")
@@ -127,23 +108,6 @@ async def test_a_commit_replaces_only_the_checkpoint_of_its_name(store: SQLiteSt
     assert await store.load("one") == NEW
     assert await store.load("two") == Checkpoint(SNAPSHOT, -4)
     assert await store.load("job") == OLD
-
-
-def test_a_dead_letter_is_loaded_with_the_text_of_its_error(path: Path) -> None:
-    error = LookupError("no a")
-    error.__cause__ = KeyError("a")
-    error.add_note("element 0")
-    failed = Snapshot((SnapshotElement(0, "a", [DeadLetter("a", error, 3, 1.5)]),), taken=1)
-    for _ in range(2):  # the second commit stores what the first one became
-        commit(path, Checkpoint(failed, 0))
-        found = load(path)
-        assert found is not None
-        failed = found.snapshot
-        (dead_letter,) = failed.elements[0].results or ()
-        assert (dead_letter.element, dead_letter.attempts, dead_letter.seconds) == ("a", 3, 1.5)
-        assert repr(dead_letter.error) == "LostError('LookupError: no a')"
-        assert dead_letter.error.__notes__ == ["element 0"]
-        assert repr(dead_letter.error.__cause__) == "LostError(\"KeyError: 'a'\")"
 
 
 async def test_a_run_continues_from_its_checkpoint(path: Path) -> None:
@@ -164,25 +128,6 @@ async def test_a_run_continues_from_its_checkpoint(path: Path) -> None:
     assert [*first[: start.position], *rest] == [2 * number for number in range(20)]
 
 
-async def test_a_run_with_assigned_watermarks_continues_from_its_checkpoint(path: Path) -> None:
-    def source(taken: int) -> Iterator[StreamRecord[int] | Watermark]:
-        return assign_watermarks(range(taken, 20), timestamp=lambda number: number, max_out_of_orderness=0)
-
-    async def double(number: int) -> int:
-        return 2 * number
-
-    async with SQLiteStore(path) as store:
-        async with ordered_wait(source(0), double, capacity=3, buffer=5, timeout=5.0) as results:
-            first = [await results.receive() for _ in range(7)]
-            await store.commit("job", Checkpoint(results.snapshot(), len(first)))
-        start = await store.load("job")
-        assert start is not None
-        async with ordered_wait(source(start.snapshot.taken), double, timeout=5.0, restore=start.snapshot) as results:
-            rest = [result async for result in results]
-    values = [output.value for output in [*first, *rest] if isinstance(output, StreamRecord)]
-    assert values == [2 * number for number in range(20)]
-
-
 def test_the_store_implements_the_protocol(path: Path) -> None:
     store: CheckpointStore = SQLiteStore(path)
     assert repr(store) == f"SQLiteStore({str(path)!r})"
@@ -198,20 +143,6 @@ def test_a_store_can_be_created_outside_trio_and_used_in_several_runs(path: Path
 def test_a_checkpoint_without_a_snapshot_is_refused() -> None:
     with pytest.raises(TypeError, match=r"takes a Snapshot, got None: give it the result of `results.snapshot\(\)`"):
         Checkpoint(None, 0)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("path", "error", "why"),
-    [
-        (None, TypeError, "path must be a file's path, got None"),
-        (b"job", TypeError, "path must be a file's path, got b'job'"),
-        ("", ValueError, "path must be a file's path, got ''"),
-        (":memory:", ValueError, "path must be a file's path, got ':memory:'"),
-    ],
-)
-def test_an_illegal_path_is_refused(path: Any, error: type[Exception], why: str) -> None:
-    with pytest.raises(error, match=why):
-        SQLiteStore(path)
 
 
 @pytest.mark.parametrize(
@@ -368,57 +299,6 @@ def test_damage_is_reported_with_the_file_and_the_remedy(path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("length", [1, 2, 15, 16, 99, 100, 512, 4_096])
-def test_the_first_bytes_of_a_file_are_refused_and_left_unchanged(length: int, path: Path) -> None:
-    """SQLite itself takes a file of one byte for an empty one."""
-    commit(path)
-    first = path.read_bytes()[:length]
-    path.write_bytes(first)
-    for use in (load, commit):
-        with pytest.raises(CheckpointError, match=f"the file {path} is damaged.*restore it from a copy"):
-            use(path)
-        assert path.read_bytes() == first
-
-
-@pytest.mark.parametrize("make", [lambda path: None, Path.touch], ids=["missing", "empty"])
-def test_a_missing_or_empty_file_becomes_a_new_one(make: Any, path: Path) -> None:
-    """A process that is killed before its first commit leaves an empty one."""
-    make(path)
-    assert load(path) is None
-    commit(path)
-    assert load(path) == CHECKPOINT
-
-
-def test_a_file_that_is_not_a_database_is_refused_and_left_unchanged(path: Path) -> None:
-    path.write_bytes(b"these are my holiday notes\n" * 100)
-    with pytest.raises(CheckpointError, match=f"the file {path} is damaged, or not a file of durable checkpoints"):
-        commit(path)
-    assert path.read_bytes() == b"these are my holiday notes\n" * 100
-
-
-def test_a_database_of_another_program_is_refused_and_left_unchanged(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE notes (text)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(
-        CheckpointError, match="is a database, but not a file of durable checkpoints: give another path"
-    ):
-        commit(path)
-    assert path.read_bytes() == before
-
-
-def test_a_newer_file_is_refused_and_left_unchanged(path: Path) -> None:
-    commit(path)
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {_FORMAT.version + 1}")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(CheckpointError, match=r"is of version 2, and this release reads version 1: .*or upgrade"):
-        commit(path)
-    assert path.read_bytes() == before
-
-
 def test_a_relative_path_is_resolved_when_the_store_is_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = SQLiteStore("job.sqlite")
@@ -547,32 +427,6 @@ async def test_leaving_a_cancelled_block_closes_the_file(path: Path) -> None:
             await store.commit("job", NEW)
             scope.cancel()
     assert not store._database.is_open
-
-
-async def test_other_tasks_run_while_a_commit_waits(store: SQLiteStore, path: Path) -> None:
-    passes = 0
-    with writing(path) as writer:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(store.commit, "job", NEW)
-            await wait_all_tasks_blocked()
-            for _ in range(20):
-                await trio.lowlevel.checkpoint()
-                passes += 1
-            writer.execute("ROLLBACK")
-    assert passes == 20
-
-
-async def test_a_file_that_stays_locked_is_an_error_and_the_old_checkpoint_remains(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trio_asyncio_io._files.sqlite.BUSY_SECONDS", 0.1)
-    async with SQLiteStore(path) as store:
-        await store.commit("job", OLD)
-        with writing(path), pytest.raises(CheckpointError, match=r"was locked by another process for 0\.1 s"):
-            await store.commit("job", NEW)
-        assert await store.load("job") == OLD
-        await store.commit("job", NEW)
-        assert await store.load("job") == NEW
 
 
 PROCESS = f"""

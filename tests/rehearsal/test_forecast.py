@@ -3,7 +3,6 @@ from __future__ import annotations
 import pickle
 import re
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from math import inf
 from random import Random
@@ -20,19 +19,11 @@ from tests.support import thorough_except, variation_except
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import Auto, Budget, Gate, PerKey, RateLimit, settle
 from trio_asyncio_io.rehearsal import Forecast, ForecastRow, RecordedCall, Sample, record, rehearse
-from trio_asyncio_io.rehearsal._cap import FIRST_CALLS, Cap, Kind
 from trio_asyncio_io.rehearsal._service import fit
 
 BY_NAME = {service.name: service for service in SERVICES}
 GAMMA = BY_NAME["gamma"]
 EVENLY = Planted("evenly", lambda _: (0.1, None))
-
-
-class NoLuck(Random):
-    """The first window begins at 0."""
-
-    def uniform(self, a: float, b: float) -> float:
-        return a
 
 
 @pytest.fixture(scope="module")
@@ -79,33 +70,6 @@ def test_a_rate_is_found_and_a_gate_for_it_needs_fewer_calls(capped: Sample, bus
     assert any("The service admits 1" in each and "compare gate=RateLimit(1" in each for each in busy.assumptions)
 
 
-@pytest.mark.parametrize(
-    ("rate", "options", "most"),
-    [
-        (260.0, {"burst": 30.0, "hint": 1.0}, 0.05),
-        (20.0, {"burst": 1.0, "hint": 10.0}, 0.1),
-    ],
-    ids=["bucket", "no burst"],
-)
-def test_a_rate_with_retry_after_is_found(rate: float, options: dict[str, Any], most: float) -> None:
-    service = Planted("capped", GAMMA.draw, rate=rate, retry=PATIENT, **options)
-    fitted = fit(sampled(service, 1))
-    assert fitted.is_known
-    assert fitted.cap is not None
-    assert fitted.cap.rate == pytest.approx(rate, rel=most)
-
-
-@pytest.mark.thorough
-def test_a_rate_is_found_if_the_first_refusals_come_late() -> None:
-    service = Planted("capped", GAMMA.draw, rate=150.0, burst=200.0, hint=1.0, retry=PATIENT)
-    taken = sampled(service, 1, 800)
-    assert [call.outcome for call in taken.calls].index("refused") > FIRST_CALLS
-    fitted = fit(taken)
-    assert fitted.is_known
-    assert fitted.cap is not None
-    assert fitted.cap.rate == pytest.approx(150.0, rel=0.05)
-
-
 @pytest.mark.parametrize("seed", thorough_except([1], [1, 2, 3]))
 @pytest.mark.parametrize(
     ("rate", "options"),
@@ -122,37 +86,6 @@ def test_the_rate_of_a_window_is_found_or_bounded(rate: float, options: dict[str
         assert bounds is not None, said
         low, high = (bounds[1], bounds[2]) if bounds[1] else (bounds[2], "inf")
         assert float(low.replace(",", "")) <= rate <= float(high.replace(",", ""))
-
-
-@pytest.mark.parametrize(("kind", "slides"), [("sliding", True), ("fixed", False)])
-def test_a_window_is_simulated_as_a_window(kind: Kind, slides: bool) -> None:
-    service = Planted("capped", GAMMA.draw, rate=62.5, window=0.4, slides=slides, hint=0.5, retry=PATIENT)
-    cap = fit(sampled(service, 1)).cap
-    assert cap is not None
-    assert cap.kind == kind
-    random, now = Random(1), 0.0
-    begin, admits = service.open(random), Cap(62.5, 25.0, kind).open(NoLuck())
-    for _ in range(2_000):
-        assert admits(now) == (begin(now, inf)[1].outcome != "refused")
-        now += random.expovariate(120.0)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("number", "seconds", "hint"), [(90, 1.5, 4.0), (37, 0.73, 0.9)], ids=["a round length", "another length"]
-)
-def test_a_fixed_window_is_found_in_a_sample_over_many_windows(number: int, seconds: float, hint: float) -> None:
-    service = Planted("capped", GAMMA.draw, rate=number / seconds, window=seconds, hint=hint, retry=PATIENT)
-    function = function_of(service, Random(3))
-
-    async def main() -> Sample:
-        await trio.sleep(0.3)  # into a window
-        return await record(range(10**6), function, 800, timeout=60.0, retry=service.retry)
-
-    cap = fit(in_virtual_time(main)).cap
-    assert cap is not None
-    assert (cap.kind, cap.burst) == ("fixed", number)
-    assert cap.rate == pytest.approx(service.rate, rel=0.01)
 
 
 @pytest.mark.variation
@@ -182,17 +115,6 @@ def test_a_limit_that_admits_the_whole_sample_is_named_as_one_that_it_cannot_sho
     service = Planted("capped", GAMMA.draw, rate=100.0, window=2.0, hint=1.0, retry=PATIENT)
     said = " ".join(rehearse(sampled(service, 1), 3_000, capacity=60).assumptions)
     assert "It cannot show larger loads, limits that its 200 calls stay within (such as a number per minute" in said
-
-
-@pytest.mark.variation
-def test_the_interval_of_a_rate_that_the_sample_cannot_tell_has_a_margin() -> None:
-    # With a capacity of 150, the forecasts for all possible rates agree
-    service = Planted("capped", GAMMA.draw, rate=35 / 0.6, window=0.6, slides=True, hint=6.0, retry=PATIENT)
-    forecast = rehearse(sampled(service, 1), 4_000, capacity=150)
-    assert not forecast.is_known
-    (row,) = forecast.rows
-    assert row.low <= row.seconds / 1.06
-    assert row.high >= row.seconds * 1.06
 
 
 @pytest.mark.variation
@@ -234,14 +156,6 @@ def test_one_or_two_refused_calls_give_no_advice(sample: Sample, refused: int) -
     assert any("the sample cannot tell why" in each for each in forecast.assumptions)
 
 
-def test_a_whole_burst_is_found_exactly() -> None:
-    service = Planted("capped", GAMMA.draw, rate=33.0, burst=1.0, hint=10.0, retry=PATIENT)
-    cap = fit(sampled(service, 1)).cap
-    assert cap is not None
-    assert cap.burst == 1
-    assert cap.rate == pytest.approx(33.0, rel=0.01)
-
-
 def test_a_sample_that_is_slower_than_the_run_says_so(sample: Sample) -> None:
     said = r"The run makes up to 1,[78]\d\d calls per second, and the sample made at most 200 in one second"
     assert any(re.match(said, each) for each in rehearse(sample, 10_000, capacity=[20, 150]).assumptions)
@@ -252,13 +166,6 @@ def test_servers_are_found_and_more_slots_are_not_recommended() -> None:
     forecast = rehearse(sampled(BY_NAME["35 servers"], 1), 50_000, capacity=[10, 40, 80, 150])
     assert forecast.best_row.capacity == 40
     assert any("calls at once" in each and "wait inside the service" in each for each in forecast.assumptions)
-
-
-@pytest.mark.thorough
-def test_the_number_of_servers_has_no_bias() -> None:
-    service = Planted("served", GAMMA.draw, servers=18)
-    found = [fit(sampled(service, seed, 800)).servers for seed in range(10)]
-    assert fmean(found) == pytest.approx(18, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -344,14 +251,6 @@ def test_the_same_sample_gives_the_same_forecast(sample: Sample) -> None:
     assert rehearse(sample, 100, **options).rows == rehearse(sample, 100, **options).rows
 
 
-@pytest.mark.variation
-def test_all_calls_weigh_what_a_budget_counts() -> None:
-    taken = sampled(BY_NAME["8 % failures, retried"], 1, weight=lambda _: 0.25)
-    (row,) = rehearse(taken, 100_000, capacity=50).rows
-    assert row.retried > 0
-    assert row.weight == pytest.approx(0.25 * row.calls, rel=0.001)
-
-
 ENDINGS = ("settles and fails", "fails without settle", "is cut", "is cut by the run")
 ONCE, RETRIED = None, FixedDelay(3, 0.1, attempt_timeout=2.0)
 
@@ -390,36 +289,6 @@ def test_the_money_of_a_forecast_is_that_of_the_budget(what: str, retry: FixedDe
     assert 0.98 * low <= budget.spent <= 1.02 * high
 
 
-@pytest.mark.variation
-def test_a_call_that_hangs_keeps_its_server_until_it_is_cut() -> None:
-    def draw(random: Random) -> tuple[float, None]:
-        return (1e9 if random.random() < 0.03 else random.gammavariate(4, 0.1)), None
-
-    async def run(seed: int, elements: int, retry: FixedDelay | None, *, takes_sample: bool) -> Any:
-        random, servers = Random(seed), trio.CapacityLimiter(40)
-
-        async def call(value: int) -> int:
-            async with servers:
-                await trio.sleep(draw(random)[0])
-            return value
-
-        if takes_sample:
-            return await record(range(elements), call, elements, timeout=6.0, retry=retry)
-        began = trio.current_time()
-        options: dict[str, Any] = {"timeout": 6.0, "capacity": 75, "on_error": "skip", "retry": retry}
-        async with ordered_wait(range(elements), call, **options) as results:
-            async for _ in results:
-                pass
-        return trio.current_time() - began, results.statistics().timed_out
-
-    for retry in (None, FixedDelay(2, 0.1, attempt_timeout=2.5)):
-        taken = in_virtual_time(partial(run, 1, 400, retry, takes_sample=True))
-        seconds, timed_out = in_virtual_time(partial(run, 99, 3_000, retry, takes_sample=False))
-        (row,) = rehearse(taken, 3_000, capacity=75).rows
-        assert row.seconds == pytest.approx(seconds, rel=0.25)
-        assert row.timed_out == pytest.approx(timed_out, abs=60)
-
-
 def test_a_long_call_of_the_forecast_is_never_longer_than_the_timeout_of_the_sample() -> None:
     def draw(random: Random) -> tuple[float, None]:
         return min(4.9, 0.05 * random.paretovariate(0.8)), None
@@ -439,13 +308,6 @@ def test_the_mean_latency_of_the_forecast_is_that_of_the_sample() -> None:
     begin = service.open(Random(1))
     mean = fmean(seconds for seconds, _ in service.admitted)
     assert fmean(begin(0.0, inf)[0] for _ in range(100_000)) == pytest.approx(mean, rel=0.01)
-
-
-@pytest.mark.variation
-def test_a_gate_with_weights_limits_the_weights_of_the_sample() -> None:
-    taken = sampled(EVENLY, 1, weight=lambda number: 1.0 + number % 2)
-    row = rehearse(taken, 500, capacity=100, gate=RateLimit(150.0, weight=lambda _: 1.0)).rows[0]
-    assert row.seconds == pytest.approx(5.0, rel=0.05)
 
 
 def test_a_forecast_says_how_far_a_budget_goes() -> None:

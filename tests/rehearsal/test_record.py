@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import trio
 
 from tests.rehearsal.planted import in_virtual_time
 from trio_asyncio_io import AsyncFunction, FixedDelay
-from trio_asyncio_io.gates import CallEndedError, RateLimit, settle
+from trio_asyncio_io.gates import RateLimit, settle
 from trio_asyncio_io.integration import usage_of_all as usage
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.rehearsal import Sample, record
@@ -203,35 +202,6 @@ def test_the_second_calls_of_hedged_have_weights() -> None:
 
     sample = sample_of(range(40), hedged(ask, after=0.3), 40, timeout=5.0, weight=lambda _: 1.0)
     assert sum(call.weight for call in sample.calls) == calls > 40
-
-
-def test_a_settled_weight_only_falls_and_none_after_the_end() -> None:
-    refused: list[Exception] = []
-
-    def try_to_settle(actual: float) -> None:
-        try:
-            settle(actual)
-        except (CallEndedError, ValueError) as error:
-            refused.append(error)
-
-    async def settle_late() -> None:
-        await trio.sleep(1.0)
-        try_to_settle(0.0)
-
-    async def main() -> Sample:
-        async with trio.open_nursery() as background:
-
-            async def ask(value: int) -> int:
-                settle(5.0)
-                try_to_settle(7.0)
-                background.start_soon(settle_late)
-                return await answer(value)
-
-            return await record(range(40), ask, 40, timeout=1.0, loads=(2, 10), weight=lambda value: 9.0)
-
-    sample: Sample = in_virtual_time(main)
-    assert [call.weight for call in sample.calls] == [5.0] * 40
-    assert Counter(map(type, refused)) == {ValueError: 40, CallEndedError: 40}
 
 
 def test_settle_reaches_the_gates_of_the_sample() -> None:

@@ -167,14 +167,6 @@ def test_a_gate_that_is_given_keeps_its_state() -> None:
     assert repr(vars(gate)) == before
 
 
-def test_more_elements_follow_at_the_steady_pace() -> None:
-    service = Planted("planted", draw_gamma)
-    short = simulated(service, 5_000, 1, capacity=20, timeout=9.0)
-    long = simulated(service, 50_000, 1, capacity=20, timeout=9.0)
-    assert short.seconds_for(50_000) == pytest.approx(long.seconds, rel=0.03)
-    assert short.seconds_for(5_000) == short.seconds
-
-
 # Closed forms
 
 

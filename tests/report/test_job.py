@@ -49,25 +49,17 @@ def test_the_parts_of_the_time_are_those_of_all_workers() -> None:
     assert "gaps between tasks 10%" in SMALL.applied_to(verdict("source")).sentences[0]
 
 
-@pytest.mark.parametrize(
-    ("times", "advice"),
-    [
-        (LONG, ""),
-        (SMALL, "use fewer partitions, 2 or 4 in place of 40."),
-        (SKEWED, "repartition to 4 partitions of equal size."),
-        (TAILS, "end the slowest calls earlier"),
-        (LATE, ""),
-        (TaskTimes(), ""),
-    ],
-    ids=[
-        "few long tasks",
-        "many small partitions",
-        "a skewed partition",
-        "tails of few tasks",
-        "a late worker",
-        "no task",
-    ],
-)
+ADVICE = {
+    "few long tasks": (LONG, ""),
+    "many small partitions": (SMALL, "use fewer partitions, 2 or 4 in place of 40."),
+    "a skewed partition": (SKEWED, "repartition to 4 partitions of equal size."),
+    "tails of few tasks": (TAILS, "end the slowest calls earlier"),
+    "a late worker": (LATE, ""),
+    "no task": (TaskTimes(), ""),
+}
+
+
+@pytest.mark.parametrize(("times", "advice"), ADVICE.values(), ids=list(ADVICE))
 def test_the_advice_is_the_number_of_tasks_if_that_is_the_remedy(times: TaskTimes, advice: str) -> None:
     said = times.applied_to(verdict("capacity"))
     assert said.limit == "capacity"

@@ -14,6 +14,7 @@ from trio.testing import MockClock
 
 from tests.plain_gates import AtMost
 from tests.report.report_page import Page, text_of
+from tests.report.test_job import task
 from trio_asyncio_io import (
     AsyncWaitOperator,
     ElementTimeoutError,
@@ -311,21 +312,8 @@ async def test_the_time_of_the_tasks_is_divided_and_judged(
             ) as results:
                 async for _ in results:
                     pass
-            began = 1e9 + 11 * number
-            is_first = not number
-            of_task.write_part(
-                TaskTimes(
-                    tasks=1,
-                    at_once=int(is_first),
-                    began=began,
-                    ended=began + 10,
-                    arrived=began * is_first,
-                    seconds=10.0,
-                    tail=2.0,
-                    gap=1.0 - is_first,
-                    processor=processor,
-                )
-            )
+            times = {"tail": 2.0, "gap": 1.0 if number else 0.0, "processor": processor}
+            of_task.write_part(task(11 * number, 10, first=not number, **times))
     limited = Page(path).sections["What limited it"]
     assert any(each.startswith("6 tasks in 65 s, 1 at once: ") for each in limited)
     said = " ".join(limited)

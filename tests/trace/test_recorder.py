@@ -99,17 +99,6 @@ async def test_a_retrys_wait_for_the_gates_of_its_key_is_beside_the_slots(autoju
     assert ("wait for a gate", 0, 1.0, 10.0) in waits_of(trace)
 
 
-async def test_a_record_that_is_cancelled_without_a_slot_ends_in_the_trace(autojump_clock: MockClock) -> None:
-    script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(4.0))
-    recorder = TraceRecorder()
-    options: Any = {"retry": FixedDelay(1, 60.0), "capacity": 2, "timeout": math.inf}
-    async with ordered_wait("xab", script, observer=recorder, **options):
-        await trio.sleep(3.0)
-    check_format(recorder.trace())
-    assert sorted(span["dur"] / 1e6 for span in spans_of(recorder.trace(), "record")) == [1.0, 2.0, 3.0]
-    assert ("backoff", 1, 1.0, 3.0) in waits_of(recorder.trace())
-
-
 async def test_each_slot_has_a_track_with_its_invocations(autojump_clock: MockClock) -> None:
     trace = await recorded("abc", Scripted({"a": Step(1.0)}, default=Step(3.0)), capacity=2)
     tracks = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"]
@@ -191,12 +180,6 @@ async def test_the_handler_of_a_refused_retry_is_in_a_stay_of_its_own(autojump_c
     ]
 
 
-async def test_a_failure_without_a_handler_has_no_span_for_one(autojump_clock: MockClock) -> None:
-    trace = await recorded("a", Scripted(default=Step(1.0, error=OSError)), on_error="skip")
-    assert parts_of(trace, 0) == [("record 0", 0.0, 1.0), ("attempt 1 failed", 0.0, 1.0)]
-    assert spans_of(trace, "record")[0]["args"]["outcome"] == "failed"
-
-
 async def test_waits_for_a_slot_and_for_the_order_are_beside_the_slots(autojump_clock: MockClock) -> None:
     trace = await recorded("abc", Scripted({"a": Step(3.0)}, default=Step(1.0)), capacity=2)
     assert waits_of(trace) == [
@@ -212,20 +195,6 @@ async def test_a_slow_consumer_is_waited_for(autojump_clock: MockClock) -> None:
         await trio.sleep(4.0)
         await results.receive()
     assert waits_of(recorder.trace()) == [("wait for the consumer", 0, 1.0, 4.0)]
-
-
-async def test_a_watermark_is_a_span(autojump_clock: MockClock) -> None:
-    trace = await recorded(["a", Watermark(7)], Scripted(default=Step(1.0)))
-    assert waits_of(trace) == [("watermark", 1, 0.0, 1.0)]
-
-
-async def test_a_cancelled_invocation_is_visible(autojump_clock: MockClock) -> None:
-    recorder = TraceRecorder()
-    async with ordered_wait("a", Scripted(default=Step(math.inf)), timeout=math.inf, observer=recorder):
-        await trio.sleep(4.0)
-    trace = recorder.trace()
-    check_format(trace)
-    assert parts_of(trace, 0) == [("record 0", 0.0, 4.0), ("attempt 1 cancelled", 0.0, 4.0)]
 
 
 async def test_a_trace_of_a_running_operator_shows_spans_until_its_last_step(autojump_clock: MockClock) -> None:
