@@ -190,10 +190,6 @@ async def test_two_adapters_have_a_loop_each() -> None:
         assert await one.invoke(1) is not await other.invoke(1)
 
 
-async def test_it_composes_with_policies() -> None:
-    assert await outputs(ordered_wait([1, 2], cached(from_asyncio(double)), capacity=1, timeout=math.inf)) == [2, 4]
-
-
 async def test_operators_share_an_asyncio_loop_through_a_policy() -> None:
     function = cached(from_asyncio(double))
     async with ordered_wait([1], function, timeout=math.inf), ordered_wait([2], function, timeout=math.inf) as results:
@@ -213,19 +209,6 @@ async def test_the_function_and_its_tasks_have_the_callers_context_variables() -
         CALLER.set("this test")
         assert await adapter.invoke(3) == ("this test", "this test")
         assert CALLER.get() == "this test"
-
-
-async def test_concurrent_calls_have_the_context_variables_of_their_own_callers() -> None:
-    async def caller(value: int) -> str:
-        return CALLER.get()
-
-    async def call(name: str) -> None:
-        CALLER.set(name)
-        assert await adapter.invoke(1) == name
-
-    async with opened(caller) as adapter, trio.open_nursery() as nursery:
-        for number in range(20):
-            nursery.start_soon(call, f"task {number}")
 
 
 async def test_libraries_for_several_frameworks_recognise_asyncio() -> None:
@@ -303,15 +286,6 @@ async def test_a_deadline_raises_one_cancelled_error() -> None:
             await wait_all_tasks_blocked()
         latch.open()
     assert cancellations == 1
-
-
-async def test_an_asyncio_timeout_inside_the_function_is_an_ordinary_exception() -> None:
-    async def impatient(value: int) -> None:
-        async with asyncio.timeout(0):
-            await forever()
-
-    with pytest.raises(TimeoutError):
-        await outputs(ordered_wait([0], from_asyncio(impatient), timeout=math.inf))
 
 
 async def test_a_result_returned_despite_the_cancellation_counts() -> None:
@@ -397,31 +371,6 @@ async def test_a_call_in_a_cancelled_scope_is_not_handed_over(monkeypatch: pytes
             await adapter.invoke(1)
     assert scope.cancelled_caught
     assert handed_over == []
-
-
-async def cancels_itself(value: int) -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    task.cancel()
-    await forever()
-
-
-async def raises_cancelled(value: int) -> None:
-    raise asyncio.CancelledError
-
-
-async def waits_for_a_cancelled_task(value: int) -> None:
-    task = asyncio.create_task(forever())
-    task.cancel()
-    await task
-
-
-@pytest.mark.parametrize("function", [cancels_itself, raises_cancelled, waits_for_a_cancelled_task])
-async def test_a_cancellation_from_inside_asyncio_is_an_ordinary_error(function: Any) -> None:
-    message = rf"{function.__name__}.* was cancelled inside asyncio, not by the operator"
-    with pytest.raises(RuntimeError, match=message) as caught:
-        await outputs(ordered_wait([0], from_asyncio(function), timeout=math.inf))
-    assert isinstance(caught.value.__cause__, asyncio.CancelledError)
 
 
 @pytest.mark.parametrize("exit_exception", [SystemExit, KeyboardInterrupt])

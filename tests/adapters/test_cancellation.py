@@ -32,10 +32,19 @@ async def awaits_gather(value: str) -> str:
     return (await asyncio.gather(coroutine_function(value), coroutine_function("b")))[0]
 
 
+async def cancels_itself(value: str) -> str:
+    task = asyncio.current_task()
+    if task is not None and value == "bad":
+        task.cancel()
+    await asyncio.sleep(0)
+    return value
+
+
 FUNCTIONS: dict[str, Any] = {
     "from_asyncio": from_asyncio(coroutine_function),
     "from_asyncio, task": from_asyncio(awaits_a_task),
     "from_asyncio, gather": from_asyncio(awaits_gather),
+    "from_asyncio, itself": from_asyncio(cancels_itself),
 }
 
 every_adapter = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=list(FUNCTIONS))

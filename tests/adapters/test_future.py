@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 from tests.support import PATIENCE, outputs
-from trio_asyncio_io import ElementTimeoutError, FixedDelay, NotAsyncError, ordered_wait, unordered_wait
+from trio_asyncio_io import ElementTimeoutError, NotAsyncError, ordered_wait
 from trio_asyncio_io.adapters import from_future
 
 
@@ -55,35 +55,12 @@ async def test_a_future_that_is_done_already_is_accepted() -> None:
     assert await from_future(lambda: done)() == "a"
 
 
-async def test_futures_are_completed_in_any_order(service: Service) -> None:
-    async with unordered_wait("abc", from_future(service), timeout=30.0) as results:
-        await trio.testing.wait_all_tasks_blocked()
-        for value in "cab":
-            service.pending[value].set_result(value)
-            assert await results.receive() == value
-
-
 async def test_an_exception_of_the_future_fails_the_element(pool: ThreadPoolExecutor) -> None:
     async def on_error(value: str, error: Exception) -> str:
         return type(error).__name__
 
     function = from_future(lambda value: pool.submit(int, value))
     assert await outputs(ordered_wait("x", function, timeout=30.0, on_error=on_error)) == ["ValueError"]
-
-
-async def test_an_exception_of_the_future_is_retried_like_any_other(pool: ThreadPoolExecutor) -> None:
-    calls = 0
-
-    def flaky(value: str) -> str:
-        nonlocal calls
-        calls += 1
-        if calls < 3:
-            raise OSError("busy")
-        return value
-
-    function = from_future(lambda value: pool.submit(flaky, value))
-    assert await outputs(ordered_wait("a", function, timeout=30.0, retry=FixedDelay(3, 0.0))) == ["a"]
-    assert calls == 3
 
 
 async def test_an_exception_of_the_function_itself_is_raised_by_the_call(pool: ThreadPoolExecutor) -> None:
@@ -121,23 +98,6 @@ async def test_leaving_the_block_cancels_work_that_the_executor_has_not_started(
         blocker.result(PATIENCE)
     pool.shutdown()
     assert ran == []
-
-
-async def test_a_result_wins_over_a_later_cancellation(service: Service) -> None:
-    result = None
-
-    async def call() -> None:
-        nonlocal result
-        with scope:
-            result = await from_future(service)("a")
-
-    scope = trio.CancelScope()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
-        await trio.testing.wait_all_tasks_blocked()
-        service.pending["a"].set_result("first")
-        scope.cancel()
-    assert (result, scope.cancelled_caught) == ("first", False)
 
 
 async def test_a_future_that_was_cancelled_elsewhere_is_an_ordinary_error(service: Service) -> None:

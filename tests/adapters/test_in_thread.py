@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from tests.support import PATIENCE, outputs
-from trio_asyncio_io import ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
+from trio_asyncio_io import ElementTimeoutError, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import in_thread
 
 
@@ -80,19 +80,6 @@ async def test_an_exception_of_the_function_fails_the_element() -> None:
         return type(error).__name__
 
     assert await outputs(ordered_wait(["x"], in_thread(int), timeout=30.0, on_error=on_error)) == ["ValueError"]
-
-
-async def test_an_exception_of_the_function_is_retried_like_any_other() -> None:
-    calls: list[str] = []
-
-    def flaky(value: str) -> str:
-        calls.append(value)
-        if len(calls) < 3:
-            raise OSError("busy")
-        return value
-
-    assert await outputs(ordered_wait(["a"], in_thread(flaky), timeout=30.0, retry=FixedDelay(3, 0.0))) == ["a"]
-    assert len(calls) == 3
 
 
 async def test_the_slot_is_free_at_the_deadline_although_the_thread_goes_on(gate: Gate) -> None:
