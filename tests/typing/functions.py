@@ -8,7 +8,7 @@ from typing import Any, assert_type
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, Results, ordered_wait, shared
 from trio_asyncio_io.adapters import in_thread
 from trio_asyncio_io.integration import is_async
-from trio_asyncio_io.policies import cached, single_flight
+from trio_asyncio_io.policies import cached
 from trio_asyncio_io.testing import Call, Recorder, Scripted, Step, fails_first
 
 
@@ -83,13 +83,6 @@ async def other_callables() -> None:
         return value
 
     ordered_wait([1], blocking, timeout=5.0)  # type: ignore[arg-type, list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
-
-
-async def policies() -> None:
-    lookup = cached(single_flight(Length(2), key=str.upper), size=100, ttl=60.0)
-    async with ordered_wait(["a"], lookup, timeout=5.0) as results:
-        assert_type(results, Results[int, str])
-    assert_type(lookup.hits, int)
 
 
 async def helpers_for_tests() -> None:

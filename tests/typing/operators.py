@@ -1,10 +1,8 @@
 """The operators, as their users call them."""
 
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import assert_type
-
-import trio
 
 from trio_asyncio_io import (
     AsyncWaitOperator,
@@ -15,9 +13,6 @@ from trio_asyncio_io import (
     Snapshot,
     SnapshotElement,
     Statistics,
-    StreamRecord,
-    Watermark,
-    assign_watermarks,
     keyed_wait,
     ordered_wait,
     unordered_wait,
@@ -44,27 +39,6 @@ async def bare_values() -> None:
         await results.aclose()
     async with keyed_wait({"a": 1}, length, key=str.upper, timeout=5) as results:
         assert_type([result async for result in results], list[int])
-
-
-async def a_channel_as_source(channel: trio.MemoryReceiveChannel[str]) -> None:
-    async with unordered_wait(channel, length, timeout=5.0) as results:
-        channel_of_results: trio.abc.ReceiveChannel[int] = results
-    await channel_of_results.aclose()
-
-
-async def records_and_watermarks() -> None:
-    elements: list[StreamRecord[str] | Watermark] = [StreamRecord("a", 1), Watermark(1)]
-    async with ordered_wait(elements, length, timeout=5.0):
-        pass
-    made = assign_watermarks(["a"], timestamp=len, max_out_of_orderness=1)
-    assert_type(made, Iterator[StreamRecord[str] | Watermark])
-    async with unordered_wait(made, length, timeout=5.0):
-        pass
-    made_async = assign_watermarks(words(), timestamp=len, max_out_of_orderness=1)
-    assert_type(made_async, AsyncIterator[StreamRecord[str] | Watermark])
-    async with unordered_wait(made_async, length, timeout=5.0):
-        pass
-    assert_type(StreamRecord("a", 1).value, str)
 
 
 async def error_policies() -> None:
