@@ -9,9 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, ordered_wait
 from trio_asyncio_io.gates import Gate, Outcome, RateLimit, settle
-from trio_asyncio_io.testing import Scripted, Step, fails_first
+from trio_asyncio_io.testing import Scripted, Step
 
 
 class Broken(Gate):
@@ -41,11 +42,6 @@ class Listener(Gate):
         self.heard.append((outcome.kind, now, seconds))
 
 
-async def results_of(results: Any) -> list[Any]:
-    async with results as channel:
-        return [result async for result in channel]
-
-
 @pytest.mark.parametrize(("retry", "calls"), [(None, 3), (FixedDelay(2, 0.0), 3)], ids=["one attempt", "retries"])
 async def test_settle_corrects_the_weight_during_the_call(retry: Any, calls: int, autojump_clock: MockClock) -> None:
     async def ask(value: str) -> float:
@@ -55,7 +51,7 @@ async def test_settle_corrects_the_weight_during_the_call(retry: Any, calls: int
         return trio.current_time()
 
     gate = RateLimit(1.0, weight=lambda value: 10)
-    ends = await results_of(ordered_wait("abc", ask, timeout=1.0, gate=gate, retry=retry))
+    ends = await outputs(ordered_wait("abc", ask, timeout=1.0, gate=gate, retry=retry))
     assert ends == [0.5, 2.5, 4.5]
 
 
@@ -65,7 +61,7 @@ async def test_settle_has_no_effect_without_a_weight(autojump_clock: MockClock) 
         return trio.current_time()
 
     settle(1)
-    assert await results_of(ordered_wait("abc", ask, timeout=1.0, gate=RateLimit(1.0))) == [0.0, 1.0, 2.0]
+    assert await outputs(ordered_wait("abc", ask, timeout=1.0, gate=RateLimit(1.0))) == [0.0, 1.0, 2.0]
 
 
 class StatusError(Exception):
@@ -111,13 +107,6 @@ async def test_totals_count_throttled_calls(autojump_clock: MockClock) -> None:
     assert (operator.totals() + operator.totals()).throttled == 2
 
 
-async def test_a_gate_hears_of_each_attempt(autojump_clock: MockClock) -> None:
-    gate = Listener()
-    script = Scripted({"a": fails_first(1, TimeoutError, Step(1.0))})
-    await results_of(ordered_wait(["a"], script, timeout=5.0, gate=gate, retry=FixedDelay(1, 0.5)))
-    assert [heard[:2] for heard in gate.heard] == [("started", 0.0), ("overload", 0.0), ("started", 0.5), ("ok", 1.5)]
-
-
 async def test_a_gate_hears_that_a_call_was_cancelled(autojump_clock: MockClock) -> None:
     gate = Listener()
     async with ordered_wait("ab", Scripted(default=Step(9.0)), timeout=inf, gate=gate):
@@ -129,7 +118,7 @@ async def test_a_predicate_replaces_the_classifier(autojump_clock: MockClock) ->
     gate = Listener()
     gate.classify = lambda error: "throttled" if "slow down" in str(error) else "error"
     script = Scripted({"a": Step(error=ValueError("slow down")), "b": Step(error=TimeoutError)})
-    await results_of(ordered_wait("ab", script, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
+    await outputs(ordered_wait("ab", script, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
     assert [heard[0] for heard in gate.heard] == ["started", "throttled", "started", "error"]
 
 

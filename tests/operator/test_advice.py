@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from trio.testing import MockClock
 from tests.operator.test_explain import (
     Flaky,
     Saturated,
+    Situation,
     blocks,
     fails,
     flood,
@@ -32,22 +33,15 @@ from trio_asyncio_io.policies import cached
 pytestmark = pytest.mark.usefixtures("no_cpu_time")
 
 
-@dataclass
-class Plant:
-    """A run with a bottleneck.
+@dataclass(kw_only=True)
+class Plant(Situation):
+    """A situation that is run again with what the verdict advises.
 
     Attributes:
         gain: How much faster the run with the advised value is, at least. 1.0: it is as fast.
     """
 
-    limit: str
-    source: Callable[[], Any]
-    function: Callable[[], Any] = lambda: one_second
-    _: KW_ONLY
-    wait: Any = ordered_wait
-    options: dict[str, Any] = field(default_factory=dict)
     gates: Callable[[], Any] = tuple
-    pause: float = 0.0
     gain: float = 1.0
 
     async def run(self, **changed: Any) -> tuple[float, Verdict]:
@@ -58,7 +52,7 @@ class Plant:
         wait = options.pop("wait", self.wait)
         async with wait(self.source(), self.function(), **options) as results:
             async for _ in results:
-                await trio.sleep(self.pause)
+                await trio.sleep(self.consumer_seconds)
         return trio.current_time() - began, results.explain()
 
 
@@ -98,7 +92,7 @@ PLANTS = {
     ),
     "a slow source": Plant("source", lambda: trickle(200, 0.5)),
     "fewer elements than slots": Plant("source", lambda: flood(25), options={"capacity": 40}),
-    "a slow consumer": Plant("consumer", lambda: flood(200), pause=0.5),
+    "a slow consumer": Plant("consumer", lambda: flood(200), consumer_seconds=0.5),
     "a straggler, in order": Plant("buffer", lambda: flood(2000), lambda: straggler, gain=2.0),
     "one hot key": Plant("key", lambda: flood(300), wait=keyed_wait, options={"key": hot_key}),
     "two keys, and a buffer for all records": Plant(

@@ -87,18 +87,6 @@ async def test_the_elements_deadline_ends_an_attempt_before_its_own_timeout(
     assert spans(recorder) == [(0.0, 2.0), (3.0, 4.0)]
 
 
-async def test_the_result_of_an_attempt_that_ignores_its_cancellation_counts(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    async def ignore_cancellation(value: str) -> str:
-        with trio.CancelScope(shield=True):
-            await trio.sleep(3.0)
-        return value.upper()
-
-    assert await outputs(async_wait("a", ignore_cancellation, timeout=60.0, retry=late(1))) == ["A"]
-    assert trio.current_time() == 3.0
-
-
 async def test_a_strategy_of_the_user_sets_the_delays(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=ConnectionError)))
     with pytest.raises(ConnectionError):
@@ -168,26 +156,6 @@ async def kind_of(value: str, error: Exception) -> str:
     return type(error).__name__
 
 
-@pytest.mark.parametrize("name", ["retry_on", "retry_on_result", "retry_after"])
-async def test_an_element_fails_with_the_exception_of_its_predicate(
-    async_wait: Any, autojump_clock: MockClock, name: str
-) -> None:
-    def broken(_: Any) -> Any:
-        raise ZeroDivisionError("broken")
-
-    step = Step() if name == "retry_on_result" else Step(error=BusyError(1.0))
-    retry = FixedDelay(3, 1.0, **{name: broken})  # type: ignore[arg-type]
-    async with async_wait(
-        "ab", Scripted({"a": step}, default=Step(1.0)), timeout=60.0, retry=retry, on_error="dead_letter"
-    ) as results:
-        async for _ in results:
-            pass
-        dead_letters = {dead_letter.element: dead_letter async for dead_letter in results.dead_letters}
-    assert (repr(dead_letters["a"].error), dead_letters["a"].attempts) == ("ZeroDivisionError('broken')", 1)
-    if name != "retry_on_result":
-        assert isinstance(dead_letters["a"].error.__context__, BusyError)
-
-
 async def test_a_budget_limits_the_retries_of_all_elements_together(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
     retry = FixedDelay(5, 0.0, budget=RetryBudget(ratio=0.1, reserve=3))
@@ -234,17 +202,6 @@ async def test_the_elements_deadline_takes_precedence_over_an_attempts(
     assert len(recorder.calls) == 9
     statistics = results.statistics()
     assert (statistics.timed_out, statistics.failed) == (3, 0)
-
-
-@pytest.mark.parametrize("attempt", range(10))
-async def test_no_attempt_starts_at_the_elements_deadline(
-    async_wait: Any, autojump_clock: MockClock, attempt: int
-) -> None:
-    recorder = Recorder(Scripted(default=Step(error=OSError)))
-    async with async_wait("abc", recorder, timeout=3.0, retry=FixedDelay(9, 1.0), on_error="skip") as results:
-        assert [result async for result in results] == []
-    assert len(recorder.calls) == 9
-    assert results.statistics().timed_out == 3
 
 
 async def test_a_record_that_times_out_in_a_retry_leaves_the_deadlines_of_other_retries(

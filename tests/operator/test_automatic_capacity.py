@@ -319,9 +319,3 @@ async def test_other_gates_work_beside_it(autojump_clock: trio.testing.MockClock
         assert len([each async for each in results]) == 200
     assert trio.current_time() - began == pytest.approx(1.99 + 0.01, abs=0.02)
     assert next(iter(results.statistics().seconds_by_gate)).startswith("RateLimit")
-
-
-@pytest.mark.parametrize("word", ["Auto", "", "100"])
-async def test_another_word_is_an_error(word: Any) -> None:
-    with pytest.raises(TypeError, match=f'capacity must be a whole number, "auto" or a gates.Auto, got {word!r}'):
-        ordered_wait([], Scripted(), timeout=1.0, capacity=word)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -151,143 +151,65 @@ async def at_once(value: Any) -> Any:
     return value
 
 
-def interrupting(interrupter: Interrupter) -> Callable[..., Any]:
-    async def call(*arguments: Any) -> Any:
+def places_of(interrupter: Interrupter) -> dict[str, dict[str, Any]]:
+    """Place in the user's code -> the options with which it is interrupted there."""
+
+    def interrupt(*_: Any) -> Any:
         interrupter.interrupt()
 
-    return call
+    async def call(*_: Any) -> Any:
+        interrupter.interrupt()
 
-
-def in_the_function(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": interrupting(interrupter)}
-
-
-def in_a_function_that_returns_an_awaitable(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": lambda value: interrupter.interrupt() or at_once(value)}
-
-
-def in_a_retried_function(interrupter: Interrupter) -> dict[str, Any]:
-    return {
-        "function": interrupting(interrupter),
-        "retry": FixedDelay(1, 0.0, attempt_timeout=1.0),
-        "observer": Observer(),
-    }
-
-
-def in_a_function_in_policies(interrupter: Interrupter) -> dict[str, Any]:
-    inner = gated(hedged(interrupting(interrupter), after=1.0), RateLimit(10.0))
-    return {"function": cached(single_flight(inner), ttl=60.0)}
-
-
-def in_the_key_of_a_policy(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": cached(at_once, key=lambda value: interrupter.interrupt())}
-
-
-def in_is_negative(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": cached(at_once, negative_ttl=1.0, is_negative=lambda result: interrupter.interrupt())}
-
-
-def in_open_below_a_policy(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": cached(in_open(interrupter)["function"])}
-
-
-def in_the_source(interrupter: Interrupter) -> dict[str, Any]:
     def source() -> Iterator[int]:
         yield 1
         interrupter.interrupt()
 
-    return {"source": source()}
+    class Source(_AsyncIterator):
+        __anext__ = call
 
-
-def in_an_async_source(interrupter: Interrupter) -> dict[str, Any]:
-    class Interrupting(_AsyncIterator):
-        async def __anext__(self) -> int:
-            interrupter.interrupt()
-            return 1
-
-    return {"source": Interrupting(iter([]))}
-
-
-def in_the_key(interrupter: Interrupter) -> dict[str, Any]:
-    return {"mode": "keyed", "key": lambda value: interrupter.interrupt()}
-
-
-def in_on_timeout(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": interrupting(interrupter)}
-
-
-def in_on_error(interrupter: Interrupter) -> dict[str, Any]:
-    return {"function": Scripted(default=Step(error=OSError)), "on_error": interrupting(interrupter)}
-
-
-def in_open(interrupter: Interrupter) -> dict[str, Any]:
     class Opened(AsyncFunction[Any, Any]):
-        open = interrupting(interrupter)
+        open = call
         invoke = at_once
 
-    return {"function": Opened()}
-
-
-def in_close(interrupter: Interrupter) -> dict[str, Any]:
     class Closed(AsyncFunction[Any, Any]):
         invoke = at_once
-        close = interrupting(interrupter)
+        close = call
 
-    return {"function": Closed()}
-
-
-def in_an_iterable_result(interrupter: Interrupter) -> dict[str, Any]:
     async def rows(value: Any) -> Iterator[int]:
         return (interrupter.interrupt() for _ in range(3))
 
-    return {"function": rows, "flatten": True}
-
-
-def in_retry_on(interrupter: Interrupter) -> dict[str, Any]:
+    in_policies = cached(single_flight(gated(hedged(call, after=1.0), RateLimit(10.0))), ttl=60.0)
+    fails = Scripted[Any](default=Step(error=OSError))
     return {
-        "function": Scripted(default=Step(error=OSError)),
-        "retry": FixedDelay(1, 0.0, retry_on=lambda error: interrupter.interrupt()),
+        "the function": {"function": call},
+        "a function that returns an awaitable": {"function": lambda value: interrupt() or at_once(value)},
+        "a retried function": {
+            "function": call,
+            "retry": FixedDelay(1, 0.0, attempt_timeout=1.0),
+            "observer": Observer(),
+        },
+        "a function in policies": {"function": in_policies},
+        "the key of a policy": {"function": cached(at_once, key=interrupt)},
+        "is_negative": {"function": cached(at_once, negative_ttl=1.0, is_negative=interrupt)},
+        "open": {"function": Opened()},
+        "open below a policy": {"function": cached(Opened())},
+        "close": {"function": Closed()},
+        "the source": {"source": source()},
+        "an async source": {"source": Source(iter([]))},
+        "the key": {"mode": "keyed", "key": interrupt},
+        "on_timeout": {"function": Scripted(default=Step(math.inf)), "timeout": 0.0, "on_timeout": call},
+        "on_error": {"function": fails, "on_error": call},
+        "an iterable result": {"function": rows, "flatten": True},
+        "retry_on": {"function": fails, "retry": FixedDelay(1, 0.0, retry_on=interrupt)},
+        "retry_on_result": {"retry": FixedDelay(1, 0.0, retry_on_result=interrupt)},
+        "retry_after": {"function": fails, "retry": FixedDelay(1, 0.0, retry_after=interrupt)},
     }
 
 
-def in_retry_on_result(interrupter: Interrupter) -> dict[str, Any]:
-    return {"retry": FixedDelay(1, 0.0, retry_on_result=lambda result: interrupter.interrupt())}
-
-
-def in_retry_after(interrupter: Interrupter) -> dict[str, Any]:
-    return {
-        "function": Scripted(default=Step(error=OSError)),
-        "retry": FixedDelay(1, 0.0, retry_after=lambda error: interrupter.interrupt()),
-    }
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        in_the_function,
-        in_a_function_that_returns_an_awaitable,
-        in_a_retried_function,
-        in_a_function_in_policies,
-        in_the_key_of_a_policy,
-        in_is_negative,
-        in_open_below_a_policy,
-        in_the_source,
-        in_an_async_source,
-        in_the_key,
-        in_on_timeout,
-        in_on_error,
-        in_open,
-        in_close,
-        in_an_iterable_result,
-        in_retry_on,
-        in_retry_on_result,
-        in_retry_after,
-    ],
-    ids=lambda place: place.__name__,
-)
-def test_an_interrupt_reaches_user_code_without_checkpoints(place: Any) -> None:
+@pytest.mark.parametrize("place", places_of(Interrupter()))
+def test_an_interrupt_reaches_user_code_without_checkpoints(place: str) -> None:
     interrupter = Interrupter()
-    options = {"function": at_once, "source": iter([1, 2, 3]), "timeout": 5.0, **place(interrupter)}
+    options = {"function": at_once, "source": iter([1, 2, 3]), "timeout": 5.0, **places_of(interrupter)[place]}
     recorder = Recorder(options.pop("function"))
 
     async def main() -> None:

@@ -116,15 +116,6 @@ async def test_a_broken_gate_stops_the_operator_with_its_own_exception(
     assert len(operator.snapshot().elements) == 9 - numbers.emitted
 
 
-@GROUPS
-async def test_the_error_of_a_weight_has_a_note_that_names_it(raised_by: Any, group: int | None) -> None:
-    gate = RateLimit(1.0, weight=lambda value, other: 1.0)
-    operator = AsyncWaitOperator(of_groups(settled, group), source=range(9), timeout=9.0, gate=gate, group=group)
-    error = await raised_by(operator, wait_for_ever)
-    assert isinstance(error, TypeError)
-    assert "raised by the weight of RateLimit(" in error.__notes__[0]
-
-
 def of_groups(function: Any, group: int | None) -> Any:
     """The function, or one of lists, whose results may be exceptions."""
 
@@ -140,33 +131,22 @@ def of_groups(function: Any, group: int | None) -> Any:
     return function if group is None else many
 
 
+@GROUPS
 @pytest.mark.parametrize("retry", [None, FixedDelay(2, 0.5, retry_on=OSError)], ids=["one attempt", "with retries"])
-async def test_a_classifier_that_raises_fails_each_record_of_a_group(retry: Any, autojump_clock: MockClock) -> None:
-    async def fails(values: list[int]) -> list[int]:
-        if 1 in values:
+async def test_a_classifier_that_raises_fails_each_record_of_the_call(
+    retry: Any, group: int | None, autojump_clock: MockClock
+) -> None:
+    async def fails(values: Any) -> Any:
+        await trio.sleep(1.0)
+        if values in (0, 1, [0, 1]):
             raise OSError
         return values
 
     limit = AtMost(2)
     gate = [CircuitBreaker(classify=raises), limit]
-    async with AsyncWaitOperator(
-        fails, source=range(6), timeout=9.0, capacity=3, gate=gate, on_error="dead_letter", retry=retry, group=2
-    ) as operator:
+    options: Any = {"capacity": 3, "gate": gate, "retry": retry, "group": group}
+    async with AsyncWaitOperator(fails, source=range(6), timeout=9.0, on_error="dead_letter", **options) as operator:
         assert [result async for result in operator.output] == [2, 3, 4, 5]
-        errors = [each.error async for each in operator.output.dead_letters]
-    assert [type(error) for error in errors] == [BugError] * 2
-    assert operator.statistics().running == limit.running == 0
-
-
-@pytest.mark.parametrize("retry", [None, FixedDelay(2, 0.5, retry_on=OSError)], ids=["one attempt", "with retries"])
-async def test_a_classifier_that_raises_fails_the_element(retry: Any, autojump_clock: MockClock) -> None:
-    limit = AtMost(2)
-    gate = [CircuitBreaker(classify=raises), limit]
-    script = Scripted({1: Step(1.0, error=OSError), 2: Step(1.0, error=OSError)}, default=Step(1.0))
-    async with AsyncWaitOperator(
-        script, source=range(6), timeout=9.0, capacity=3, gate=gate, on_error="dead_letter", retry=retry
-    ) as operator:
-        assert [result async for result in operator.output] == [0, 3, 4, 5]
         errors = [each.error async for each in operator.output.dead_letters]
     assert [type(error) for error in errors] == [BugError] * 2
     assert all(isinstance(error.__context__, OSError) for error in errors)
@@ -272,16 +252,6 @@ async def test_a_hook_that_raises_changes_nothing(
         assert [result async for result in operator.output] == [0, 1, 3, 4, 5]
     numbers = operator.statistics()
     assert (numbers.completed, numbers.timed_out, numbers.retried, numbers.running) == (5, 1, 1, 0)
-
-
-async def test_a_hook_that_exits_changes_nothing(autojump_clock: MockClock) -> None:
-    def exits(*_: Any) -> None:
-        raise GeneratorExit
-
-    observer = type("Broken", (Observer,), {"started": exits})()
-    async with AsyncWaitOperator(Scripted(), source=range(3), timeout=9.0, observer=observer) as operator:
-        assert [result async for result in operator.output] == [0, 1, 2]
-    assert operator.statistics().running == 0
 
 
 @GROUPS

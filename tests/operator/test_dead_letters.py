@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,6 @@ from trio_asyncio_io import (
     Snapshot,
     SnapshotElement,
     StreamRecord,
-    Watermark,
     ordered_wait,
 )
 from trio_asyncio_io.testing import Scripted, Step
@@ -63,53 +61,6 @@ async def test_a_dead_letter_also_counts_as_failed_or_timed_out(async_wait: Any,
     statistics = results.statistics()
     assert (statistics.failed, statistics.timed_out, statistics.dead_lettered, statistics.skipped) == (1, 1, 2, 0)
     assert (statistics.emitted, statistics.buffered) == (1, 0)
-
-
-async def test_ordered_dead_letters_are_in_input_order(autojump_clock: MockClock) -> None:
-    function = Scripted({number: Step(9.0 - number, error=OSError) for number in range(9)})
-    _, dead_letters = await outputs_and_dead_letters(
-        ordered_wait(range(9), function, timeout=60.0, on_error="dead_letter")
-    )
-    assert [dead_letter.element for dead_letter in dead_letters] == list(range(9))
-
-
-async def test_a_dead_letter_does_not_cross_a_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
-    """The record behind the watermark fails first, and its dead letter waits for the slow record before it."""
-    function = Scripted({"slow": Step(5.0), "bad": Step(error=OSError)})
-    async with async_wait(["slow", Watermark(1), "bad"], function, timeout=60.0, on_error="dead_letter") as results:
-        await results.dead_letters.receive()
-        assert trio.current_time() == 5.0
-
-
-async def test_an_unreceived_dead_letter_is_in_the_snapshot_and_in_the_restored_run(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    function = Scripted({"x": Step(error=OSError("no")), "y": Step(error=OSError("no"))}, default=Step(1.0))
-    async with async_wait("xay", function, timeout=60.0, on_error="dead_letter") as results:
-        assert [await results.receive()] == ["a"]
-        received = [await results.dead_letters.receive()]
-        saved = pickle.loads(pickle.dumps(results.snapshot()))
-    calls: list[str] = []
-
-    async def count(value: str) -> str:
-        calls.append(value)
-        return value
-
-    outputs, dead_letters = await outputs_and_dead_letters(
-        async_wait("b", count, timeout=60.0, on_error="dead_letter", restore=saved)
-    )
-    assert sorted(dead_letter.element for dead_letter in [*received, *dead_letters]) == ["x", "y"]
-    assert str(dead_letters[0].error) == "no"
-    # the function is called neither for the dead letter nor for the received output
-    assert (outputs, calls) == (["b"], ["b"])
-
-
-async def test_a_restored_dead_letter_is_emitted_with_any_on_error(autojump_clock: MockClock) -> None:
-    async with ordered_wait("x", Scripted(default=BAD), timeout=60.0, on_error="dead_letter") as results:
-        await trio.sleep(5.0)
-        saved = results.snapshot()
-    outputs, dead_letters = await outputs_and_dead_letters(ordered_wait([], Scripted(), timeout=60.0, restore=saved))
-    assert (outputs, [dead_letter.element for dead_letter in dead_letters]) == ([], ["x"])
 
 
 async def test_unreceived_dead_letters_fill_the_buffer_and_stop_the_source(autojump_clock: MockClock) -> None:

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs, timed_outputs
-from trio_asyncio_io import StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
+from trio_asyncio_io import Watermark, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io._operator.results import CHUNKS_PER_PASS
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -76,28 +76,6 @@ async def test_a_source_of_watermarks_only_is_emitted_unchanged(async_wait: Any)
     ] == source
 
 
-async def test_no_record_crosses_a_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
-    source = ["a", "b", Watermark(1), "d", Watermark(2), "e", "c"]
-    function = Scripted({"a": Step(3.0), "b": Step(1.0), "d": Step(0.5), "c": Step(0.25), "e": Step(0.5)})
-    out = [result for result, _ in await timed_outputs(async_wait(source, function, timeout=5.0))]
-    assert (out[2], out[4]) == (Watermark(1), Watermark(2))
-    assert (set(out[:2]), out[3], set(out[5:])) == ({"a", "b"}, "d", {"e", "c"})
-
-
-async def test_a_watermark_waits_for_an_earlier_record_to_time_out(async_wait: Any, autojump_clock: MockClock) -> None:
-    source = ["a", Watermark(1), "b"]
-    out = await timed_outputs(async_wait(source, Scripted({"a": NEVER}), timeout=2.0, on_error="skip"))
-    assert out == [(Watermark(1), 2.0), ("b", 2.0)]
-
-
-async def test_records_behind_a_watermark_run_while_it_waits(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(2.0)))
-    source = ["a", Watermark(1), "b", Watermark(2), "c"]
-    out = await timed_outputs(async_wait(source, recorder, timeout=5.0))
-    assert [call.started for call in recorder.calls] == [0.0] * 3
-    assert out == [(element, 2.0) for element in source]
-
-
 async def test_a_slow_consumer_stops_no_invocation_until_the_buffer_is_full(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
@@ -109,53 +87,10 @@ async def test_a_slow_consumer_stops_no_invocation_until_the_buffer_is_full(
         assert results.statistics().buffered == 40
 
 
-async def test_a_consumer_that_waits_between_outputs_receives_them_all(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    out = []
-    async with async_wait(range(60), recorder, timeout=5.0, capacity=3, buffer=5) as results:
-        async for result in results:
-            await trio.sleep(0.75)
-            out.append(result)
-    assert sorted(out) == list(range(60))
-    assert results.statistics().peak_buffered == 5
-
-
-async def test_end_input_drains_running_invocations_and_ends_the_output(
-    make_operator: Any, autojump_clock: MockClock
-) -> None:
-    out: list[tuple[str, float]] = []
-    async with make_operator(LATENCIES, timeout=5.0, capacity=1) as operator:
-        for value in "abc":
-            operator.put_nowait(value)
-        operator.end_input()
-        out += [(result, trio.current_time()) async for result in operator.output]
-        with pytest.raises(trio.EndOfChannel):
-            await operator.output.receive()
-    assert out == [("a", 3.0), ("b", 4.0), ("c", 6.0)]
-
-
-async def test_invocations_have_their_own_deadlines_after_the_end_of_input(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    on_timeout = Scripted(default=Step(1.0, result="late"))
-    operator = async_wait("ab", Scripted(default=NEVER), timeout=5.0, capacity=1, on_timeout=on_timeout)
-    assert await timed_outputs(operator) == [("late", 6.0), ("late", 12.0)]
-
-
 async def test_the_output_ends_after_elements_without_outputs(async_wait: Any, autojump_clock: MockClock) -> None:
     function = Scripted(default=Step(1.0, result=[]))
     assert await timed_outputs(async_wait(range(3), function, timeout=5.0, flatten=True)) == []
     assert trio.current_time() == 1.0
-
-
-async def test_the_output_ends_after_a_last_watermark(async_wait: Any, autojump_clock: MockClock) -> None:
-    source = [StreamRecord("a", 1), Watermark(1)]
-    assert await timed_outputs(async_wait(source, LATENCIES, timeout=5.0)) == [
-        (StreamRecord("a", 1), 3.0),
-        (Watermark(1), 3.0),
-    ]
 
 
 async def test_an_element_may_have_ten_thousand_outputs(async_wait: Any) -> None:

@@ -521,26 +521,6 @@ async def test_the_advice_names_a_value(situation: str, advice: str, autojump_cl
     assert advice in (await explained(SITUATIONS[situation])).advice
 
 
-@pytest.mark.parametrize(
-    ("situation", "option", "gain"),
-    [
-        ("all slots are busy, and latency did not rise", "capacity", 1.8),
-        ("the buffer is full of results behind a straggler", "buffer", 2.0),
-    ],
-)
-async def test_the_advice_helps(situation: str, option: str, gain: float, autojump_clock: MockClock) -> None:
-    """The flood takes less time with the value that the verdict advises."""
-    given = SITUATIONS[situation]
-    run = partial(Situation, given.limit, lambda: flood(1500), given.function)
-    started = trio.current_time()
-    verdict = await explained(run(options=given.options))
-    before = trio.current_time() - started
-    value = int(verdict.advice.split(f"{option}=")[1].split()[0].strip(":,").replace(",", ""))
-    started = trio.current_time()
-    await explained(run(options=given.options | {option: value}))
-    assert before >= gain * (trio.current_time() - started)
-
-
 async def test_an_unread_dead_letter_does_not_hide_a_slow_consumer(autojump_clock: MockClock) -> None:
     async def fails_for_0(value: int) -> int:
         await trio.sleep(0.1)

@@ -13,8 +13,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs, stable_id
-from trio_asyncio_io import AsyncWaitOperator, StreamRecord, Watermark
-from trio_asyncio_io.testing import Recorder, Scripted, Step
+from trio_asyncio_io import AsyncWaitOperator, Watermark
+from trio_asyncio_io.testing import Scripted, Step
 
 NEVER = Scripted(default=Step(math.inf))
 AT_ONCE = Scripted()
@@ -113,21 +113,6 @@ async def test_a_channel_is_not_closed(async_wait: Any) -> None:
     assert receive.receive_nowait() == 2
 
 
-async def test_an_exception_of_the_source_is_raised_unchanged(async_wait: Any) -> None:
-    error = OSError("no more flights")
-
-    async def source() -> AsyncIterator[int]:
-        yield 1
-        raise error
-
-    for each in (source(), (1 / 0 for _ in range(1))):
-        recorder = Recorder(NEVER)
-        with pytest.raises((OSError, ZeroDivisionError)) as caught:
-            await outputs(async_wait(each, recorder, timeout=5.0))
-        assert caught.value is error or type(caught.value) is ZeroDivisionError
-        assert recorder.running == 0
-
-
 @pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
 @pytest.mark.parametrize(
     ("key", "error"),
@@ -146,13 +131,6 @@ async def test_a_key_function_that_raises_stops_the_operator_and_loses_no_elemen
         async with operator:
             await trio.sleep_forever()
     assert [each.element for each in operator.snapshot().elements] == [0]
-
-
-async def test_an_endless_synchronous_source_does_not_block_invocations(async_wait: Any) -> None:
-    recorder = Recorder(AT_ONCE)
-    async with async_wait(count(), recorder, timeout=5.0, capacity=1) as results:
-        out = [await results.receive() for _ in range(2_000)]
-    assert sorted(out) == list(range(2_000))
 
 
 async def test_invocations_start_before_a_long_synchronous_source_ends(async_wait: Any) -> None:
@@ -241,15 +219,6 @@ async def test_more_watermarks_than_the_buffer_stop_the_feeder(async_wait: Any) 
         assert read == 7 + 2
 
 
-async def test_watermarks_use_no_room_of_records(async_wait: Any) -> None:
-    source = iter([1, Watermark(1), 2, Watermark(2), 3, Watermark(3), 4])
-    async with async_wait(source, NEVER, timeout=math.inf, capacity=3, buffer=3) as results:
-        await wait_all_tasks_blocked()
-        assert results.statistics().buffered == 3
-        assert len(results.snapshot()) == 7
-        assert list(source) == []
-
-
 @pytest.mark.parametrize("nothing", ["skip", "flatten"])
 @pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
 async def test_an_element_without_outputs_frees_its_room(
@@ -268,16 +237,6 @@ async def test_an_element_without_outputs_frees_its_room(
             flatten=nothing == "flatten",
         )
         assert await outputs(operator) == []
-
-
-async def test_the_buffer_limits_memory_however_long_the_stream_is(async_wait: Any, autojump_clock: MockClock) -> None:
-    largest = 0
-    source = [StreamRecord(value, value) if value % 3 else Watermark(value) for value in range(1_000)]
-    async with async_wait(source, Scripted(default=Step(0.25)), timeout=5.0, capacity=5, buffer=10) as results:
-        async for _ in results:
-            largest = max(largest, len(results.snapshot()))
-    assert results.statistics().peak_buffered == 10
-    assert largest <= 10 + 10 + 1  # records, watermarks, and the one that waits for room
 
 
 async def test_a_source_is_read_only_a_few_rounds_of_calls_ahead_while_calls_are_short(async_wait: Any) -> None:

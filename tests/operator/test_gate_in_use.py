@@ -123,25 +123,6 @@ async def test_a_name_that_nobody_uses_can_get_another_configuration(autojump_cl
     assert [call.started for call in recorder.calls] == [0.0, 0.0, 1.0]
 
 
-async def test_gates_of_your_own_share_by_name(autojump_clock: MockClock) -> None:
-    class OneCallInAll(Gate):
-        def __init__(self, name: str) -> None:
-            self.name = name
-            self.started_at: float | None = None
-
-        def delay(self, now: float, weight: float) -> float:
-            return 0.0 if self.started_at is None else max(0.0, self.started_at + 100.0 - now)
-
-        def started(self, now: float, weight: float) -> None:
-            self.started_at = now
-
-    recorder = Recorder(Scripted())
-    await both(
-        partial(operate, "a", recorder, OneCallInAll("one")), partial(operate, "b", recorder, OneCallInAll("one"))
-    )
-    assert [call.started for call in recorder.calls] == [0.0, 100.0]
-
-
 def test_a_named_gate_is_one_per_trio_run() -> None:
     starts: list[float] = []
 

@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import outputs
 from trio_asyncio_io import (
     AsyncWaitOperator,
     ElementTimeoutError,
@@ -17,7 +18,6 @@ from trio_asyncio_io import (
     FixedDelay,
     Histogram,
     Results,
-    Totals,
     keyed_wait,
     ordered_wait,
     transient,
@@ -59,18 +59,13 @@ class Spy(Gate):
         self.heard.append((outcome.kind, now, seconds))
 
 
-async def results_of(results: Any) -> list[Any]:
-    async with results as channel:
-        return [result async for result in channel]
-
-
 def starts_of(recorder: Recorder[Any, Any]) -> list[tuple[Any, float]]:
     return [(call.value, call.started) for call in recorder.calls]
 
 
 async def test_calls_wait_for_the_gate_in_every_mode(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(0.5)))
-    assert await results_of(async_wait("abc", recorder, timeout=1.0, gate=RateLimit(1.0))) == ["a", "b", "c"]
+    assert await outputs(async_wait("abc", recorder, timeout=1.0, gate=RateLimit(1.0))) == ["a", "b", "c"]
     assert starts_of(recorder) == [("a", 0.0), ("b", 1.0), ("c", 2.0)]
 
 
@@ -97,7 +92,7 @@ async def test_a_call_waits_for_a_slot_first(autojump_clock: MockClock) -> None:
 async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
     gate = [RateLimit(1.0, burst=3), RateLimit(0.5, burst=2)]
-    await results_of(ordered_wait("abcd", recorder, timeout=1.0, gate=gate))
+    await outputs(ordered_wait("abcd", recorder, timeout=1.0, gate=gate))
     assert starts_of(recorder) == [("a", 0.0), ("b", 0.0), ("c", 2.0), ("d", 4.0)]
 
 
@@ -111,21 +106,21 @@ async def test_each_part_of_a_wait_counts_for_the_gate_that_held_the_call_back(a
     assert "Summed over all calls: Spy 20 s, RateLimit 2.5 s." in str(results.explain())
 
 
-async def test_the_waits_of_several_operators_add_up_by_gate(autojump_clock: MockClock) -> None:
-    totals = Totals()
-    for gate in (RateLimit(1.0), Spy([2.0]), RateLimit(0.5)):
-        async with AsyncWaitOperator(Scripted(), source="ab", timeout=1.0, gate=gate) as operator:
-            async for _ in operator.output:
-                pass
-        totals += operator.totals()
-    assert totals.seconds_by_gate == {"RateLimit": 1.0 + 2.0, "Spy": 2 * 2.0}
-    assert totals.gate_wait_seconds == 7.0
-    assert (totals - operator.totals()).seconds_by_gate == {"RateLimit": 1.0, "Spy": 4.0}
+async def test_a_call_that_comes_later_waits_for_a_gate_only_from_then_on(autojump_clock: MockClock) -> None:
+    async def source() -> Any:
+        yield "a"
+        await trio.sleep(4.0)
+        yield "b"
+
+    gate = [RateLimit(1.0), Spy([10.0] * 2)]
+    async with ordered_wait(source(), Scripted(), timeout=1.0, gate=gate) as results:
+        assert [trio.current_time() async for _ in results] == [10.0, 11.0]
+    assert results.statistics().seconds_by_gate == {"Spy": 10.0 + 6.0, "RateLimit": 1.0}
 
 
 async def test_a_weight_is_computed_from_the_value(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
-    await results_of(ordered_wait(["1234", "12", "1"], recorder, timeout=1.0, gate=RateLimit(1.0, weight=len)))
+    await outputs(ordered_wait(["1234", "12", "1"], recorder, timeout=1.0, gate=RateLimit(1.0, weight=len)))
     assert starts_of(recorder) == [("1234", 0.0), ("12", 4.0), ("1", 6.0)]
 
 
@@ -176,46 +171,6 @@ async def test_after_its_wait_a_retry_has_the_rest_of_its_timeout(autojump_clock
     assert it.statistics().timed_out == 1
 
 
-async def test_deadlines_stay_in_order_while_others_wait(autojump_clock: MockClock) -> None:
-    script = Scripted({"a": [Step(0.5, error=OSError), Step(inf)]}, default=Step(inf))
-    recorder = Recorder(script)
-    gate = Spy([0.0, 0.0, 1.5, 1.75])
-    retry = FixedDelay(1, 0.25, retry_on=OSError)
-    await results_of(unordered_wait("abc", recorder, timeout=2.0, retry=retry, gate=gate, on_error="skip"))
-    assert sorted((call.value, call.started, call.ended) for call in recorder.calls) == [
-        ("a", 0.0, 0.5),
-        ("a", 1.5, 2.75),  # 0.75 of its 2 seconds were spent at 0.75
-        ("b", 0.0, 2.0),
-        ("c", 1.75, 3.75),
-    ]
-
-
-async def test_a_call_that_ends_lets_the_next_one_ask_again(autojump_clock: MockClock) -> None:
-    class OneAtATime(Gate):
-        running = 0
-
-        def delay(self, now: float, weight: float) -> float:
-            return inf if self.running else 0.0
-
-        def started(self, now: float, weight: float) -> None:
-            self.running += 1
-
-        def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-            self.running -= 1
-
-    gate = OneAtATime()
-    ends: list[float] = []
-
-    async def run(values: str) -> None:
-        async with unordered_wait(values, Scripted(default=Step(1.0)), timeout=1.5, gate=gate) as results:
-            ends.extend([trio.current_time() async for _ in results])
-
-    async with trio.open_nursery() as nursery:  # two operators share the gate
-        nursery.start_soon(run, "ab")
-        nursery.start_soon(run, "cd")
-    assert sorted(ends) == [1.0, 2.0, 3.0, 4.0]
-
-
 async def test_no_call_that_has_its_slot_starts_after_a_failure(autojump_clock: MockClock) -> None:
     """The first worker gives both calls their slots."""
     calls = []
@@ -225,7 +180,7 @@ async def test_no_call_that_has_its_slot_starts_after_a_failure(autojump_clock: 
         raise LookupError
 
     with pytest.raises(LookupError):
-        await results_of(ordered_wait("ab", call, timeout=5.0, capacity=2, gate=RateLimit(1e6, burst=2)))
+        await outputs(ordered_wait("ab", call, timeout=5.0, capacity=2, gate=RateLimit(1e6, burst=2)))
     assert calls == ["a"]
 
 
@@ -247,7 +202,7 @@ async def test_a_gate_hears_for_how_long_each_attempt_ran_and_what_it_weighed(au
     gate = Ends()
     script = Scripted({3: [Step(1.0, error=TimeoutError), Step(2.0, error=TimeoutError), Step(9.0)]})
     options: Any = {"timeout": 17.0, "gate": gate, "retry": FixedDelay(2, 5.0), "on_error": "skip"}
-    await results_of(ordered_wait([3], script, **options))
+    await outputs(ordered_wait([3], script, **options))
     assert gate.heard == [(1.0, 1.0, 3.0), (8.0, 2.0, 3.0), (17.0, 4.0, 3.0)]
 
 
@@ -259,8 +214,12 @@ async def test_a_gate_hears_for_how_long_each_call_of_a_group_ran(autojump_clock
         raise TimeoutError
 
     options: Any = {"timeout": 60.0, "gate": gate, "retry": FixedDelay(1, 5.0), "on_error": "skip", "group": 2}
-    await results_of(ordered_wait([1, 2, 4], fail, **options, group_wait=0.5))
+    await outputs(ordered_wait([1, 2, 4], fail, **options, group_wait=0.5))
     assert sorted(gate.heard) == [(1.0, 1.0, 3.0), (1.0, 1.0, 4.0), (7.0, 1.0, 3.0), (7.0, 1.0, 4.0)]
+
+
+async def wait_for_ever(operator: Any) -> None:
+    await trio.sleep_forever()
 
 
 class Refusing(Gate):
@@ -286,10 +245,6 @@ async def test_a_refused_call_is_the_failure_of_its_element(autojump_clock: Mock
         failed = [each async for each in results.dead_letters]
     assert [(each.element, each.attempts) for each in failed] == [("b", 0), ("c", 1)]
     assert recorder.values == ["a", "c", "d"]
-
-
-async def wait_for_ever(operator: Any) -> None:
-    await trio.sleep_forever()
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["first call", "retry"])
@@ -321,37 +276,16 @@ async def test_calls_that_wait_at_the_end_are_not_made(close: bool, autojump_clo
     assert [element.element for element in operator.snapshot().elements] == ["b", "c"]
 
 
-async def test_a_cancelled_wait_leaves_the_line(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": fails_first(1, OSError)}, default=Step(1.0)))
-    gate = Spy([0.0, 0.0, 60.0])
-    with pytest.raises(ElementTimeoutError):  # of b, while a waits to be retried
-        await results_of(ordered_wait("abc", recorder, timeout=0.5, gate=gate, retry=FixedDelay(1, 0.0)))
-    assert recorder.values == ["a", "b"]
-    assert trio.current_time() == 0.5
-
-
-def test_a_gate_continues_in_the_next_run_as_if_no_time_had_passed() -> None:
-    gate = RateLimit(0.5)
-    starts: list[float] = []
-
-    async def run(values: str) -> None:
-        recorder = Recorder(Scripted(default=Step(0.5)))
-        began = trio.current_time()
-        await results_of(ordered_wait(values, recorder, timeout=1.0, gate=gate))
-        starts.extend(call.started - began for call in recorder.calls)
-
-    trio.run(run, "ab", clock=MockClock(autojump_threshold=0))
-    trio.run(run, "cd", clock=MockClock(autojump_threshold=0))
-    assert starts == [0.0, 2.0, 1.5, 3.5]
-
-
-async def test_a_gate_that_holds_calls_back_is_the_verdict(autojump_clock: MockClock) -> None:
-    async with ordered_wait(range(20), Scripted(default=Step(0.1)), timeout=1.0, gate=RateLimit(2.0)) as results:
-        async for _ in results:
-            pass
-    verdict = results.explain()
-    assert verdict.limit == "gate"
-    assert "RateLimit" in str(verdict)
+async def test_calls_that_wait_for_a_gate_when_the_operator_ends_have_waited_for_it(autojump_clock: MockClock) -> None:
+    """A new record since 0.0, and a retry since 1.0."""
+    script = Scripted({"a": Step(1.0, error=OSError)})
+    with trio.move_on_after(7.0):
+        async with ordered_wait("ab", script, timeout=inf, gate=RateLimit(0.01), retry=FixedDelay(1, 0.0)) as results:
+            await trio.sleep_forever()
+    numbers = results.statistics()
+    assert numbers.gate_wait_seconds == 7.0 + 6.0
+    assert numbers.seconds_by_gate == {"RateLimit": 7.0 + 6.0}
+    assert numbers.cancelled == 1
 
 
 async def test_gates_of_one_class_are_told_apart_by_their_names(autojump_clock: MockClock) -> None:
@@ -384,18 +318,6 @@ def test_a_gate_that_is_given_twice_is_refused(twice: list[Gate]) -> None:
             use()
 
 
-async def test_a_gate_that_has_nothing_to_hold_back_is_not_the_verdict(autojump_clock: MockClock) -> None:
-    async def source() -> Any:
-        for number in range(20):
-            await trio.sleep(1.0)
-            yield number
-
-    async with ordered_wait(source(), Scripted(default=Step(0.1)), timeout=1.0, gate=RateLimit(2.0)) as results:
-        async for _ in results:
-            pass
-    assert results.explain().limit == "source"
-
-
 async def test_records_of_one_key_stay_in_order_at_a_gate(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(3.0)))
     async with keyed_wait(["a1", "a2", "b1"], recorder, key=lambda v: v[0], timeout=9.0, gate=RateLimit(1.0)) as it:
@@ -412,7 +334,7 @@ def test_a_gate_that_is_none_is_refused(gate: Any) -> None:
         ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)
 
 
-@pytest.mark.parametrize("capacity", ["all", (8, 200), [8, 200]], ids=repr)
+@pytest.mark.parametrize("capacity", ["all", "Auto", "", "100", (8, 200), [8, 200]], ids=repr)
 def test_a_capacity_is_one_number(capacity: Any) -> None:
     with pytest.raises(TypeError, match=r'^capacity must be a whole number, "auto" or a gates.Auto, got '):
         ordered_wait("ab", Scripted(), timeout=1.0, capacity=capacity)
@@ -447,7 +369,7 @@ async def test_a_quota_that_is_used_up_ends_a_run_of_many_rows_soon(gate: Any, a
 
     retry = ExponentialBackoff(3, 0.2, 10, retry_on=transient)
     with pytest.raises(BusyError) as raised:
-        await results_of(ordered_wait(range(1000), call, timeout=30.0, gate=gate(), retry=retry, on_error="skip"))
+        await outputs(ordered_wait(range(1000), call, timeout=30.0, gate=gate(), retry=retry, on_error="skip"))
     assert 300.0 <= trio.current_time() < 400.0
     assert calls < 150
     assert "asks to wait 16 days" in raised.value.__notes__[-1]
@@ -460,7 +382,7 @@ async def test_a_row_whose_service_asks_to_wait_beyond_its_deadline_fails_at_onc
     recorder = Recorder(Scripted(default=Step(0.05, error=BusyError(31.0))))
     retry = ExponentialBackoff(3, 0.2, 10, retry_on=transient)
     with pytest.raises(ElementTimeoutError):
-        await results_of(ordered_wait([1], recorder, timeout=30.0, gate=gate, retry=retry))
+        await outputs(ordered_wait([1], recorder, timeout=30.0, gate=gate, retry=retry))
     assert trio.current_time() == pytest.approx(0.05)
     assert len(recorder.calls) == 1
 
@@ -474,7 +396,7 @@ def test_a_gate_that_has_given_up_makes_calls_in_the_next_run(gate: Gate, error:
     """Its clock stands still between two runs."""
 
     async def main(rows: int, call: Any) -> list[int]:
-        return await results_of(ordered_wait(range(rows), call, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
+        return await outputs(ordered_wait(range(rows), call, capacity=1, timeout=5.0, gate=gate, on_error="skip"))
 
     with pytest.raises(type(error)):
         trio.run(main, 1000, Scripted(default=Step(error=error)), clock=MockClock(autojump_threshold=0))

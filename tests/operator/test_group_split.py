@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from itertools import count
 from math import ceil, log2
 from typing import Any
@@ -14,11 +14,9 @@ from trio.testing import MockClock
 from trio_asyncio_io import (
     AttemptTimeoutError,
     DeadLetter,
-    ElementTimeoutError,
     FixedDelay,
     Options,
     RetryBudget,
-    keyed_wait,
     ordered_wait,
     transient,
     unordered_wait,
@@ -71,25 +69,6 @@ async def test_the_records_of_a_failed_call_are_called_in_halves(autojump_clock:
     numbers = results.statistics()
     assert (numbers.groups, numbers.grouped) == (7, 5 + 5 + 3 + 2)
     assert (numbers.retried, numbers.completed, numbers.failed, numbers.running) == (5 + 3 + 2, 4, 1, 0)
-
-
-async def test_without_group_split_all_records_of_a_failed_call_fail(autojump_clock: MockClock) -> None:
-    service = Service(1)
-    out, letters = await results_and_letters(
-        ordered_wait(range(5), service, group=5, timeout=60.0, on_error="dead_letter")
-    )
-    assert (out, len(letters), len(service.calls)) == ([], 5, 1)
-
-
-async def test_several_poisoned_rows_are_found(autojump_clock: MockClock) -> None:
-    service = Service(3, 4, 11)
-    out, letters = await results_and_letters(
-        keyed_wait(
-            range(16), service, key=lambda value: value, group=8, group_split=True, timeout=60.0, on_error="dead_letter"
-        )
-    )
-    assert sorted(out) == sorted(set(range(16)) - {3, 4, 11})
-    assert sorted(letter.element for letter in letters) == [3, 4, 11]
 
 
 async def test_the_first_row_that_fails_alone_stops_the_operator(autojump_clock: MockClock) -> None:
@@ -279,39 +258,6 @@ async def test_an_attempt_that_takes_too_long_is_split(autojump_clock: MockClock
     assert trio.current_time() == 15.0
 
 
-async def test_a_record_with_time_left_is_called_apart_from_one_that_has_timed_out(autojump_clock: MockClock) -> None:
-    calls: list[tuple[float, list[int]]] = []
-
-    async def source() -> AsyncIterator[int]:
-        for number in (0, 1, 2):
-            await trio.sleep_until((0.0, 1.0, 3.0)[number])
-            yield number
-
-    async def retries_hang(values: list[int]) -> list[Any]:
-        calls.append((trio.current_time(), values))
-        if len(values) == 2:
-            await trio.sleep_forever()
-        await trio.sleep((0.0, 0.5, 3.0)[values[0]])
-        return [value if value == 2 or trio.current_time() > 6.0 else OSError() for value in values]
-
-    out, letters = await results_and_letters(
-        unordered_wait(
-            source(),
-            retries_hang,
-            group=3,
-            group_wait=0.0,
-            group_split=True,
-            capacity=1,
-            timeout=10.0,
-            retry=FixedDelay(1, 4.0),
-            on_error="dead_letter",
-        )
-    )
-    # 0 is due at 4.0 with 6.0 s left, and 1 at 5.5 with 5.5 s left. They wait for the slot until 6.0
-    assert calls == [(0.0, [0]), (1.0, [1]), (3.0, [2]), (6.0, [0, 1]), (11.5, [0])]
-    assert (out, [(letter.element, type(letter.error)) for letter in letters]) == ([2, 0], [(1, ElementTimeoutError)])
-
-
 # Gates
 
 
@@ -333,16 +279,6 @@ async def test_halves_pass_the_gates_of_their_key(autojump_clock: MockClock) -> 
     assert out == [10, 20, 21]
     assert service.calls == [[10, 11], [20, 21], [10], [11]]
     assert trio.current_time() == 5.0
-
-
-async def test_a_cancelled_operator_keeps_the_records_of_halves(autojump_clock: MockClock) -> None:
-    source = Service(0)
-    with trio.move_on_after(1.5):
-        async with ordered_wait(range(4), source, group=4, group_split=True, capacity=1, timeout=60.0) as results:
-            await trio.sleep_forever()
-    numbers = results.statistics()
-    assert (numbers.cancelled, numbers.running, numbers.buffered) == (4, 0, 4)
-    assert [each.element for each in results.snapshot().elements] == [0, 1, 2, 3]
 
 
 def test_group_split_needs_group() -> None:

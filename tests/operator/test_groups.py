@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from math import inf
 from typing import Any
 
@@ -10,10 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.observing import StepRecorder
 from tests.plain_gates import AtMost
+from tests.support import outputs
 from trio_asyncio_io import (
-    AsyncFunction,
     AsyncWaitOperator,
     AttemptTimeoutError,
     DeadLetter,
@@ -26,7 +25,7 @@ from trio_asyncio_io import (
     ordered_wait,
     unordered_wait,
 )
-from trio_asyncio_io.gates import Auto, Gate, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import Auto, Gate, PerKey, RateLimit
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder
 
@@ -54,17 +53,12 @@ def calls_of(recorder: Recorder[Any, Any]) -> list[tuple[float, list[Any]]]:
     return sorted((call.started, call.value) for call in recorder.calls)
 
 
-async def results_of(results: Any) -> list[Any]:
-    async with results as channel:
-        return [result async for result in channel]
-
-
 # Forming a group
 
 
 async def test_records_that_wait_already_share_calls(autojump_clock: MockClock) -> None:
     recorder = Recorder(doubled)
-    assert await results_of(ordered_wait(range(7), recorder, group=3, capacity=1, timeout=5.0)) == list(range(0, 14, 2))
+    assert await outputs(ordered_wait(range(7), recorder, group=3, capacity=1, timeout=5.0)) == list(range(0, 14, 2))
     assert calls_of(recorder) == [(0.0, [0, 1, 2]), (1.0, [3, 4, 5]), (2.0, [6])]
 
 
@@ -95,45 +89,11 @@ async def test_a_full_group_starts_before_its_wait_is_over(autojump_clock: MockC
     assert calls_of(recorder) == [(0.5, [0, 1, 2]), (9.0, [3])]
 
 
-async def test_with_group_wait_0_a_group_has_only_records_that_wait_already(autojump_clock: MockClock) -> None:
-    recorder = Recorder(doubled)
-    source = at((0.0, 0), (0.25, 1), (0.5, 2))
-    assert await results_of(ordered_wait(source, recorder, group=5, group_wait=0.0, capacity=1, timeout=5.0)) == [
-        0,
-        2,
-        4,
-    ]
-    assert calls_of(recorder) == [(0.0, [0]), (1.0, [1, 2])]
-
-
-async def test_at_the_end_of_the_input_no_group_waits(autojump_clock: MockClock) -> None:
-    recorder = Recorder(doubled)
-    source = at((0.0, 0), (0.25, 1))
-    assert await results_of(ordered_wait(source, recorder, group=5, group_wait=inf, timeout=5.0)) == [0, 2]
-    assert calls_of(recorder) == [(0.25, [0, 1])]
-
-
-async def test_retries_in_a_full_buffer_do_not_wait_for_other_retries(autojump_clock: MockClock) -> None:
-    attempts: list[list[int]] = []
-
-    async def flaky(values: list[int]) -> list[Any]:
-        attempts.append(values)
-        return [OSError() if value == 0 and sum(0 in each for each in attempts) == 1 else value for value in values]
-
-    async with AsyncWaitOperator(
-        flaky, group=2, group_wait=inf, capacity=1, buffer=2, timeout=inf, retry=FixedDelay(1, 1.0)
-    ) as operator:
-        for value in range(2):
-            await operator.put(value)
-        assert [await operator.output.receive() for _ in range(2)] == [0, 1]
-    assert len(attempts) == 2
-
-
 async def test_watermarks_that_fill_the_buffer_end_the_wait_for_more_records(autojump_clock: MockClock) -> None:
     """Watermarks have the same limit as records, and none of them is emitted before the record has its result."""
     source = at((0.0, 1), *[(1.0, Watermark(instant)) for instant in range(4)], (1.0, 2))
     recorder = Recorder(doubled)
-    out = await results_of(ordered_wait(source, recorder, group=3, group_wait=inf, buffer=3, capacity=2, timeout=5.0))
+    out = await outputs(ordered_wait(source, recorder, group=3, group_wait=inf, buffer=3, capacity=2, timeout=5.0))
     assert [result for result in out if not isinstance(result, Watermark)] == [2, 4]
     assert calls_of(recorder) == [(1.0, [1]), (2.0, [2])]
 
@@ -142,13 +102,13 @@ async def test_watermarks_that_fill_the_buffer_wake_no_task_in_vain(autojump_clo
     """A worker that waits for an attempt and a feeder that waits for room do not wake each other without end."""
     source = [2, 1, *[Watermark(instant) for instant in range(5)]]
     results = ordered_wait(source, slept, capacity=2, buffer=4, timeout=5.0)
-    assert [result for result in await results_of(results) if not isinstance(result, Watermark)] == [2, 1]
+    assert [result for result in await outputs(results) if not isinstance(result, Watermark)] == [2, 1]
 
 
 async def test_records_of_different_segments_share_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(doubled)
     source = [1, Watermark(1), 2, Watermark(2), 3]
-    out = await results_of(unordered_wait(source, recorder, group=3, timeout=5.0))
+    out = await outputs(unordered_wait(source, recorder, group=3, timeout=5.0))
     assert out == [2, Watermark(1), 4, Watermark(2), 6]
     assert calls_of(recorder) == [(0.0, [1, 2, 3])]
 
@@ -156,7 +116,7 @@ async def test_records_of_different_segments_share_a_call(autojump_clock: MockCl
 async def test_two_records_of_one_key_never_share_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(doubled)
     source = [10, 11, 20, 12, 21, 30]
-    out = await results_of(keyed_wait(source, recorder, key=lambda value: value // 10, group=4, timeout=5.0))
+    out = await outputs(keyed_wait(source, recorder, key=lambda value: value // 10, group=4, timeout=5.0))
     assert sorted(out) == [20, 22, 24, 40, 42, 60]
     assert calls_of(recorder) == [(0.0, [10, 20, 30]), (1.0, [11, 21]), (2.0, [12])]
 
@@ -192,7 +152,7 @@ async def test_the_function_must_return_a_list_with_a_result_for_each_value(
         return result
 
     with pytest.raises(kind, match=text):
-        await results_of(ordered_wait([1, 2], wrong, group=2, timeout=5.0))
+        await outputs(ordered_wait([1, 2], wrong, group=2, timeout=5.0))
 
 
 async def test_a_function_may_change_its_list(autojump_clock: MockClock) -> None:
@@ -253,15 +213,8 @@ async def test_with_on_error_raise_the_exception_names_its_record(autojump_clock
         return [LookupError(value) if value == 2 else value for value in values]
 
     with pytest.raises(LookupError) as caught:
-        await results_of(ordered_wait(range(4), partly, group=4, timeout=5.0))
+        await outputs(ordered_wait(range(4), partly, group=4, timeout=5.0))
     assert caught.value.__notes__ == ["element 2, 2, attempt 1"]
-
-
-async def test_flatten_applies_to_each_result(autojump_clock: MockClock) -> None:
-    async def many(values: list[int]) -> list[list[int]]:
-        return [[value] * value for value in values]
-
-    assert await results_of(ordered_wait(range(4), many, group=4, timeout=5.0, flatten=True)) == [1, 2, 2, 3, 3, 3]
 
 
 async def test_on_error_gets_single_values(autojump_clock: MockClock) -> None:
@@ -271,7 +224,7 @@ async def test_on_error_gets_single_values(autojump_clock: MockClock) -> None:
     async def replaced(value: int, error: Exception) -> int:
         return -value
 
-    assert await results_of(ordered_wait(range(3), broken, group=3, timeout=5.0, on_error=replaced)) == [0, -1, -2]
+    assert await outputs(ordered_wait(range(3), broken, group=3, timeout=5.0, on_error=replaced)) == [0, -1, -2]
 
 
 # Retries
@@ -294,27 +247,10 @@ async def test_records_of_a_call_that_raised_are_retried_in_one_call(autojump_cl
     assert (results.statistics().retried, results.statistics().groups) == (6, 3)
 
 
-async def test_a_failed_result_is_retried_and_the_others_are_not(autojump_clock: MockClock) -> None:
-    calls: list[tuple[float, list[int]]] = []
-
-    async def flaky(values: list[int]) -> list[Any]:
-        calls.append((trio.current_time(), values))
-        return [OSError() if value % 2 and len(calls) == 1 else value for value in values]
-
-    assert await results_of(ordered_wait(range(5), flaky, group=5, timeout=9.0, retry=FixedDelay(1, 2.0))) == [
-        0,
-        1,
-        2,
-        3,
-        4,
-    ]
-    assert calls == [(0.0, [0, 1, 2, 3, 4]), (2.0, [1, 3])]
-
-
 async def test_a_new_record_never_shares_a_call_with_a_retry(autojump_clock: MockClock) -> None:
     recorder = Recorder(once_failing({0}))
     source = at((0.0, 0), (0.5, 1), (1.5, 2), (9.0, 3))
-    out = await results_of(
+    out = await outputs(
         unordered_wait(source, recorder, group=2, group_wait=1.0, timeout=60.0, retry=FixedDelay(1, 0.5))
     )
     assert sorted(out) == [0, 1, 2, 3]
@@ -334,22 +270,6 @@ def once_failing(numbers: set[int], error: type[Exception] = OSError) -> Callabl
     return call
 
 
-async def test_retries_start_before_new_records(autojump_clock: MockClock) -> None:
-    recorder = Recorder(slow(once_failing({0})))
-    out = await results_of(
-        unordered_wait(range(6), recorder, group=2, capacity=1, timeout=60.0, retry=FixedDelay(1, 0.5))
-    )
-    assert sorted(out) == list(range(6))
-    assert calls_of(recorder) == [(0.0, [0, 1]), (1.0, [2, 3]), (2.0, [0]), (3.0, [4, 5])]
-
-
-async def test_no_new_record_starts_while_as_many_wait_for_their_retry_as_can_run(autojump_clock: MockClock) -> None:
-    recorder = Recorder(slow(once_failing({0, 1})))
-    options = {"group": 2, "capacity": 1, "timeout": 60.0, "retry": FixedDelay(1, 5.0)}
-    assert sorted(await results_of(unordered_wait(range(6), recorder, **options))) == list(range(6))
-    assert calls_of(recorder) == [(0.0, [0, 1]), (6.0, [0, 1]), (7.0, [2, 3]), (8.0, [4, 5])]
-
-
 def slow(function: Callable[[list[int]], Awaitable[list[Any]]]) -> Callable[[list[int]], Awaitable[list[Any]]]:
     async def call(values: list[int]) -> list[Any]:
         await trio.sleep(1.0)
@@ -366,7 +286,7 @@ async def test_a_result_can_be_retried(autojump_clock: MockClock) -> None:
         return [None if value == 1 and len(seen) < 3 else value for value in values]
 
     retry = FixedDelay(3, 1.0, retry_on_result=lambda result: result is None)
-    assert await results_of(ordered_wait(range(3), misses, group=3, timeout=60.0, retry=retry)) == [0, 1, 2]
+    assert await outputs(ordered_wait(range(3), misses, group=3, timeout=60.0, retry=retry)) == [0, 1, 2]
     assert seen == [[0, 1, 2], [1], [1]]
 
 
@@ -379,12 +299,10 @@ async def test_an_attempt_timeout_fails_the_attempts_of_all_records(autojump_clo
         return values
 
     retry = FixedDelay(1, 1.0, retry_on=(ZeroDivisionError,), attempt_timeout=2.0)
-    assert await results_of(ordered_wait(range(3), hangs, group=3, timeout=60.0, retry=retry)) == [0, 1, 2]
+    assert await outputs(ordered_wait(range(3), hangs, group=3, timeout=60.0, retry=retry)) == [0, 1, 2]
     assert calls == [(0.0, [0, 1, 2]), (3.0, [0, 1, 2])]
     with pytest.raises(AttemptTimeoutError):
-        await results_of(
-            ordered_wait([0], sleeping, group=3, timeout=60.0, retry=FixedDelay(0, 1.0, attempt_timeout=2.0))
-        )
+        await outputs(ordered_wait([0], sleeping, group=3, timeout=60.0, retry=FixedDelay(0, 1.0, attempt_timeout=2.0)))
 
 
 async def sleeping(values: list[int]) -> list[int]:
@@ -408,12 +326,12 @@ async def test_when_a_call_times_out_each_of_its_records_does(autojump_clock: Mo
     assert handled == [(5.0, 0), (6.0, 1), (7.0, 2)]  # one after another, in the slot of the call
     assert results.statistics().timed_out == 3
     with pytest.raises(ElementTimeoutError, match="for 0 within its timeout of 5 s"):
-        await results_of(ordered_wait(range(3), sleeping, group=3, timeout=5.0))
+        await outputs(ordered_wait(range(3), sleeping, group=3, timeout=5.0))
 
 
 async def test_waiting_for_a_group_is_not_part_of_the_timeout(autojump_clock: MockClock) -> None:
     source = at((0.0, 1), (9.0, 2))
-    assert await results_of(ordered_wait(source, doubled, group=3, group_wait=60.0, timeout=1.5)) == [2, 4]
+    assert await outputs(ordered_wait(source, doubled, group=3, group_wait=60.0, timeout=1.5)) == [2, 4]
 
 
 def noted_in(ends: list[Any]) -> Callable[..., Awaitable[None]]:
@@ -464,36 +382,6 @@ async def test_a_record_that_has_time_left_when_its_call_times_out_is_called_aga
     assert statistics.running == 0
 
 
-async def test_the_first_deadline_ends_the_call_of_grouped_retries(autojump_clock: MockClock) -> None:
-    """A record's time stands still while it waits for a slot, so records that fail at other times differ by that."""
-    calls: list[tuple[float, list[int]]] = []
-
-    async def retries_hang(values: list[int]) -> list[Any]:
-        calls.append((trio.current_time(), values))
-        if len(values) == 2:
-            await trio.sleep_forever()
-        await trio.sleep({0: 0.0, 1: 0.5, 2: 3.0}[values[0]])
-        return [value if value == 2 else OSError() for value in values]
-
-    ends: list[Any] = []
-    async with unordered_wait(
-        at((0.0, 0), (1.0, 1), (3.0, 2)),
-        retries_hang,
-        group=3,
-        group_wait=0.0,
-        capacity=1,
-        timeout=10.0,
-        retry=FixedDelay(1, 4.0),
-        on_error=noted_in(ends),
-    ) as results:
-        async for _ in results:
-            pass
-    # 0 is due at 4.0 with 6.0 s left, and 1 at 5.5 with 5.5 s left. They wait for the slot until 6.0
-    assert calls == [(0.0, [0]), (1.0, [1]), (3.0, [2]), (6.0, [0, 1])]
-    assert ends == [(11.5, 0, AttemptTimeoutError), (11.5, 1, ElementTimeoutError)]  # 0 has no retries left
-    assert (results.statistics().timed_out, results.statistics().failed) == (1, 1)
-
-
 async def test_a_retry_that_would_begin_too_late_times_out_alone(autojump_clock: MockClock) -> None:
     function = slow(once_failing({1}))
     async with ordered_wait(
@@ -529,25 +417,15 @@ class Watched(Gate):
 
 async def test_a_gate_sees_one_call_with_the_sum_of_the_weights(autojump_clock: MockClock) -> None:
     gate = Watched(weight=float)
-    assert await results_of(ordered_wait([1, 2, 3, 4], doubled, group=3, timeout=5.0, gate=gate)) == [2, 4, 6, 8]
+    assert await outputs(ordered_wait([1, 2, 3, 4], doubled, group=3, timeout=5.0, gate=gate)) == [2, 4, 6, 8]
     assert sorted(gate.starts) == [(0.0, 4.0), (0.0, 6.0)]
     assert sorted(gate.ends) == [("ok", 4.0), ("ok", 6.0)]
 
 
 async def test_without_a_weight_a_call_counts_once(autojump_clock: MockClock) -> None:
     gate = Watched()
-    assert await results_of(ordered_wait(range(4), doubled, group=4, timeout=5.0, gate=gate)) == [0, 2, 4, 6]
+    assert await outputs(ordered_wait(range(4), doubled, group=4, timeout=5.0, gate=gate)) == [0, 2, 4, 6]
     assert gate.starts == [(0.0, 1.0)]
-
-
-async def test_a_call_that_raises_fails_once_for_a_gate(autojump_clock: MockClock) -> None:
-    gate = Watched()
-
-    async def broken(values: list[int]) -> list[int]:
-        raise LookupError
-
-    assert await results_of(ordered_wait(range(4), broken, group=4, timeout=5.0, gate=gate, on_error="skip")) == []
-    assert gate.ends == [("error", 1.0)]
 
 
 async def test_groups_become_larger_while_a_gate_holds_back_a_call(autojump_clock: MockClock) -> None:
@@ -565,7 +443,7 @@ async def test_groups_become_larger_while_a_gate_holds_back_a_call(autojump_cloc
 async def test_with_gates_per_key_a_group_has_records_of_one_key(autojump_clock: MockClock) -> None:
     recorder = Recorder(doubled)
     gate = PerKey(RateLimit(0.5), key=lambda value: value // 10)
-    out = await results_of(ordered_wait([10, 20, 11, 21, 12, 22], recorder, group=2, timeout=5.0, gate=gate))
+    out = await outputs(ordered_wait([10, 20, 11, 21, 12, 22], recorder, group=2, timeout=5.0, gate=gate))
     assert out == [20, 40, 22, 42, 24, 44]
     assert calls_of(recorder) == [(0.0, [10, 11]), (0.0, [20, 21]), (2.0, [12]), (2.0, [22])]
 
@@ -575,7 +453,7 @@ async def test_records_of_a_key_share_a_call_however_many_other_keys_have_come(a
     recorder = Recorder(doubled)
     gate = PerKey(RateLimit(1.0), key=abs)
     source = [500, *range(500), -500]
-    out = await results_of(ordered_wait(source, recorder, group=2, group_wait=1.0, timeout=5.0, gate=gate))
+    out = await outputs(ordered_wait(source, recorder, group=2, group_wait=1.0, timeout=5.0, gate=gate))
     assert out == [2 * value for value in source]
     assert (0.0, [500, -500]) in calls_of(recorder)
 
@@ -593,23 +471,9 @@ async def test_a_group_starts_when_another_operator_frees_its_key(autojump_clock
     with trio.fail_after(9.0):
         async with AsyncWaitOperator(ends_in_turn, source=range(30), timeout=5.0, gate=gate):
             await trio.sleep(0.5)
-            out = await results_of(ordered_wait(range(30), recorder, group=1, timeout=5.0, gate=gate))
+            out = await outputs(ordered_wait(range(30), recorder, group=1, timeout=5.0, gate=gate))
     assert out == list(range(0, 60, 2))
     assert {started for started, _ in calls_of(recorder)} == {1.0}
-
-
-async def test_a_refused_call_fails_each_of_its_records(autojump_clock: MockClock) -> None:
-    class Refusing(Gate):
-        def delay(self, now: float, weight: float) -> float:
-            raise RefusedError("the budget is spent")
-
-    async with ordered_wait(
-        range(3), doubled, group=3, timeout=5.0, gate=Refusing(), on_error="dead_letter"
-    ) as results:
-        assert [result async for result in results] == []
-        assert [each.element async for each in results.dead_letters] == [0, 1, 2]
-    numbers = results.statistics()
-    assert (numbers.refused, numbers.groups, numbers.grouped) == (3, 0, 0)
 
 
 # Account
@@ -628,15 +492,6 @@ async def test_the_times_of_a_record_sum_up(autojump_clock: MockClock) -> None:
     assert parts == total
 
 
-async def test_statistics_count_calls_and_their_records(autojump_clock: MockClock) -> None:
-    async with ordered_wait(range(10), doubled, group=4, capacity=2, timeout=5.0) as results:
-        assert len([result async for result in results]) == 10
-    numbers = results.statistics()
-    assert (numbers.groups, numbers.grouped, numbers.completed) == (3, 10, 10)
-    assert numbers.group_size == 10 / 3
-    assert numbers.latency_seconds == 10.0
-
-
 async def test_explain_counts_a_call_once(autojump_clock: MockClock) -> None:
     async with ordered_wait(range(400), doubled, group=10, capacity=2, timeout=5.0) as results:
         assert len([result async for result in results]) == 400
@@ -649,46 +504,7 @@ async def test_explain_counts_a_call_once(autojump_clock: MockClock) -> None:
     )
 
 
-async def test_an_observer_sees_each_record(autojump_clock: MockClock) -> None:
-    observer = StepRecorder()
-    assert await results_of(ordered_wait("ab", echoed, group=2, timeout=5.0, observer=observer)) == ["a", "b"]
-    assert sorted(step[:3] for step in observer.steps if step[0] in {"started", "completed"}) == [
-        ("completed", 0.0, 0),
-        ("completed", 0.0, 1),
-        ("started", 0.0, 0),
-        ("started", 0.0, 1),
-    ]
-
-
-async def echoed(values: list[Any]) -> list[Any]:
-    return list(values)
-
-
 # Snapshots and the end
-
-
-async def test_a_snapshot_has_records_and_a_restored_run_groups_only_those_that_are_missing(
-    autojump_clock: MockClock,
-) -> None:
-    first = AsyncWaitOperator(slow(echoed), source=range(6), group=2, capacity=2, timeout=9.0)
-    async with first:
-        got = [await first.output.receive()]
-    recorder = Recorder(echoed)
-    async with ordered_wait([], recorder, group=2, timeout=9.0, restore=first.snapshot()) as results:
-        got += [result async for result in results]
-    assert got == list(range(6))
-    assert recorder.values == [[4, 5]]
-    assert first.statistics().running == 0
-
-
-async def test_a_cancelled_call_cancels_each_of_its_records(autojump_clock: MockClock) -> None:
-    operator = AsyncWaitOperator(sleeping, source=range(3), group=3, timeout=inf)
-    with trio.move_on_after(1.0):
-        async with operator:
-            await trio.sleep_forever()
-    numbers = operator.statistics()
-    assert (numbers.cancelled, numbers.running, numbers.buffered) == (3, 0, 3)
-    assert [each.element for each in operator.snapshot().elements] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("is_retried", [False, True])
@@ -710,33 +526,7 @@ async def test_an_interrupt_in_a_predicate_cancels_only_the_records_that_have_no
     assert len(operator.snapshot().elements) == 3
 
 
-async def test_a_retry_that_is_cancelled_while_it_waits_for_its_group_has_waited(autojump_clock: MockClock) -> None:
-    async def fails_or_hangs(values: list[int]) -> list[Any]:
-        await trio.sleep(1.0 if 0 in values else 60.0)
-        return [OSError(), *values[1:]]
-
-    with trio.move_on_after(10.0):
-        async with unordered_wait(
-            range(4), fails_or_hangs, group=2, capacity=1, timeout=inf, retry=FixedDelay(1, 2.0)
-        ) as results:
-            await trio.sleep_forever()
-    numbers = results.statistics()
-    assert (numbers.cancelled, numbers.completed) == (3, 1)
-    assert numbers.slot_wait_seconds == 2 * 1.0 + 7.0  # of 2 and 3 until 1.0; of the retry from 3.0 to 10.0
-
-
 # Functions
-
-
-async def test_an_async_function_gets_lists_and_its_timeout_gets_single_values(autojump_clock: MockClock) -> None:
-    class Slow(AsyncFunction[Sequence[int], list[int]]):
-        async def invoke(self, values: list[int]) -> list[int]:
-            return await sleeping(values)
-
-        async def timeout(self, value: int) -> int:
-            return -value
-
-    assert await results_of(ordered_wait(range(3), Slow(), group=3, timeout=1.0)) == [0, -1, -2]
 
 
 async def test_hedged_makes_a_second_call_with_the_same_list(autojump_clock: MockClock) -> None:
@@ -748,7 +538,7 @@ async def test_hedged_makes_a_second_call_with_the_same_list(autojump_clock: Moc
         return values
 
     function = hedged(first_hangs, after=2.0, budget=1.0)
-    assert await results_of(ordered_wait(range(3), function, group=3, timeout=9.0)) == [0, 1, 2]
+    assert await outputs(ordered_wait(range(3), function, group=3, timeout=9.0)) == [0, 1, 2]
     assert calls == [[0, 1, 2]] * 2
     assert trio.current_time() == 3.0
 

@@ -89,24 +89,7 @@ async def test_an_exception_of_on_timeout_is_passed_to_on_error(async_wait: Any,
     assert received == [("a", error)]
 
 
-async def test_an_on_timeout_that_is_not_async_raises_not_async_error(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    with pytest.raises(NotAsyncError, match="returned 'A'"):
-        await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=str.upper, on_error="skip"))
-
-
 # on_error
-
-
-async def test_an_exception_is_raised_unchanged_with_a_note_of_element_and_attempt(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    error = OSError("busy")
-    with pytest.raises(OSError, match="busy") as caught:
-        await outputs(async_wait("ab", Scripted({"b": Step(error=error)}), timeout=2.0))
-    assert caught.value is error
-    assert error.__notes__ == ["element 1, 'b', attempt 1"]
 
 
 async def test_skip_drops_the_element_and_counts_it(async_wait: Any, autojump_clock: MockClock) -> None:
@@ -200,11 +183,3 @@ async def test_a_function_that_is_not_async_raises_not_async_error_with_any_on_e
         with pytest.raises(NotAsyncError, match=r"in_thread") as caught:
             await outputs(async_wait("a", str.upper, timeout=2.0, on_error=option, retry=FixedDelay(3, 0.0)))
         assert caught.value.__notes__ == ["element 0, 'a', attempt 1 of 4"]
-
-
-async def test_an_on_error_that_is_not_async_raises_not_async_error(async_wait: Any) -> None:
-    def on_error(value: str, exception: Exception) -> str:
-        return value
-
-    with pytest.raises(NotAsyncError, match=r"on_error.*returned 'a'"):
-        await outputs(async_wait("a", Scripted(default=Step(error=OSError)), timeout=2.0, on_error=on_error))

@@ -28,15 +28,6 @@ async def test_at_most_max_retries_calls_follow_the_first(
     assert [call.started for call in recorder.calls] == [float(number) for number in range(max_retries + 1)]
 
 
-async def test_the_first_result_ends_the_retries(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": fails_first(2, OSError)}))
-    async with async_wait(["a"], recorder, timeout=60.0, retry=FixedDelay(5, 1.0)) as results:
-        assert [result async for result in results] == ["a"]
-    assert len(recorder.calls) == 3
-    statistics = results.statistics()
-    assert (statistics.completed, statistics.failed, statistics.retried) == (1, 0, 2)
-
-
 async def test_the_backoff_starts_when_the_attempt_has_ended(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": [Step(1.0, error=OSError)] * 3 + [Step(1.0)]}))
     retry = ExponentialBackoff(5, initial=2.0, maximum=4.0, jitter=0.0)
@@ -112,21 +103,6 @@ async def test_an_exception_raised_before_the_first_await_is_retried(
         assert [call - began for call in calls] == [0.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize("where", ["retry_on", "retry_on_result"])
-async def test_an_exception_of_a_predicate_is_a_failure_of_the_element(async_wait: Any, where: str) -> None:
-    error = ZeroDivisionError("in the predicate")
-
-    def predicate(_: Any) -> bool:
-        raise error
-
-    step = Step(error=OSError("busy")) if where == "retry_on" else Step(result="x")
-    with pytest.raises(ZeroDivisionError) as caught:
-        await outputs(
-            async_wait(["a"], Scripted(default=step), timeout=60.0, retry=FixedDelay(3, 1.0, **{where: predicate}))
-        )
-    assert caught.value is error
-
-
 async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, autojump_clock: MockClock) -> None:
     """Even if the first one unwinds slowly."""
 
@@ -143,22 +119,6 @@ async def test_two_attempts_of_one_element_never_run_at_once(async_wait: Any, au
     await outputs(async_wait(["a"], recorder, timeout=14.0, retry=FixedDelay(5, 0.0), on_error="skip"))
     assert recorder.peak_running == 1
     assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 6.0), (6.0, 12.0), (12.0, 18.0)]
-
-
-async def test_another_element_has_the_slot_during_a_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"x": Step(9.0), "a": fails_first(1, OSError)}))
-    await outputs(async_wait("xab", recorder, timeout=60.0, capacity=2, retry=FixedDelay(1, 5.0)))
-    assert [(call.value, call.started) for call in recorder.calls][1:] == [("a", 0.0), ("b", 0.0), ("a", 5.0)]
-
-
-async def test_elements_that_share_a_strategy_have_separate_counts_of_attempts(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
-    retry = FixedDelay(2, 1.0)
-    for _ in range(2):
-        await outputs(async_wait(range(10), recorder, timeout=60.0, retry=retry, on_error="skip"))
-    assert [recorder.values.count(value) for value in range(10)] == [6] * 10
 
 
 async def test_a_timeout_raised_by_the_function_is_retried(async_wait: Any, autojump_clock: MockClock) -> None:
@@ -187,16 +147,3 @@ async def test_an_exception_raised_at_the_deadline_is_not_retried(async_wait: An
         assert [result async for result in results] == []
     assert len(recorder.calls) == 1
     assert results.statistics().timed_out == 1
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.5, 1.0, 2.0])
-async def test_each_element_times_out_once_in_an_attempt_in_a_backoff_and_between_them(
-    async_wait: Any, autojump_clock: MockClock, delay: float
-) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
-    on_timeout = Recorder(Scripted(default=Step(result="late")))
-    operator = async_wait(range(40), recorder, timeout=4.0, retry=FixedDelay(100, delay), on_timeout=on_timeout)
-    async with operator as results:
-        assert [result async for result in results] == ["late"] * 40
-    assert len(on_timeout.calls) == results.statistics().timed_out == 40
-    assert all(call.ended is not None and call.ended <= 4.0 for call in recorder.calls)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from math import inf
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.observing import StepRecorder
 from tests.plain_gates import Throttle
-from trio_asyncio_io import (
-    AsyncWaitOperator,
-    FixedDelay,
-    Histogram,
-    keyed_wait,
-    ordered_wait,
-    unordered_wait,
-)
-from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
+from tests.support import outputs
+from trio_asyncio_io import FixedDelay, Histogram, ordered_wait, unordered_wait
+from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 pytestmark = pytest.mark.usefixtures("no_cpu_time")
@@ -54,11 +46,6 @@ def throttled(seconds: float, *, times: int = 1) -> list[Step]:
     return [Step(0.0, error=ThrottledError(seconds))] * times + [Step(0.0)]
 
 
-async def results_of(results: Any) -> list[Any]:
-    async with results as channel:
-        return [result async for result in channel]
-
-
 def starts_of(recorder: Recorder[Any, Any]) -> dict[Any, list[float]]:
     starts: dict[Any, list[float]] = {}
     for call in recorder.calls:
@@ -69,7 +56,7 @@ def starts_of(recorder: Recorder[Any, Any]) -> dict[Any, list[float]]:
 async def test_each_key_has_its_own_gates_in_every_mode(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(0.5)))
     values = ["a1", "b1", "a2", "a3", "b2"]
-    results = await results_of(async_wait(values, recorder, timeout=1.0, gate=per_letter(RateLimit(1.0))))
+    results = await outputs(async_wait(values, recorder, timeout=1.0, gate=per_letter(RateLimit(1.0))))
     assert sorted(results) == sorted(values)
     assert starts_of(recorder) == {"a1": [0.0], "b1": [0.0], "a2": [1.0], "a3": [2.0], "b2": [1.0]}
 
@@ -78,7 +65,7 @@ async def test_calls_of_a_key_that_is_held_back_hold_no_slot(autojump_clock: Moc
     recorder = Recorder(Scripted(default=Step(1.0)))
     values = ["a1", "a2", "a3", "b1", "c1"]
     gate = per_letter(RateLimit(0.1))
-    results = await results_of(unordered_wait(values, recorder, timeout=2.0, capacity=1, gate=gate))
+    results = await outputs(unordered_wait(values, recorder, timeout=2.0, capacity=1, gate=gate))
     assert results == ["a1", "b1", "c1", "a2", "a3"]
     assert starts_of(recorder) == {"a1": [0.0], "b1": [1.0], "c1": [2.0], "a2": [10.0], "a3": [20.0]}
 
@@ -87,43 +74,25 @@ async def test_a_retry_of_a_key_that_is_held_back_gives_its_slot_back(autojump_c
     recorder = Recorder(Scripted({"a1": throttled(50.0)}, default=Step(1.0)))
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
     values = ["a1", "a2", "b1", "b2"]
-    results = await results_of(
+    results = await outputs(
         unordered_wait(values, recorder, timeout=5.0, capacity=1, retry=retry, gate=per_letter(throttle()))
     )
     assert results == ["b1", "b2", "a1", "a2"]
     assert starts_of(recorder) == {"a1": [0.0, 50.0], "b1": [0.0], "b2": [1.0], "a2": [pytest.approx(50.05)]}
 
 
-async def test_the_output_order_is_kept(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a1": throttled(50.0)}))
-    retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
-    values = ["a1", "b1", "a2", "b2"]
-    gate = per_letter(throttle())
-    assert await results_of(ordered_wait(values, recorder, timeout=5.0, retry=retry, gate=gate)) == values
-
-
-async def test_a_call_asks_again_when_it_has_a_slot(autojump_clock: MockClock) -> None:
-    """a2 is called at 1.0 and waits for the slot of b1. When it has it, a1 has closed the gate until 54.0."""
-    script = Scripted({"a1": Step(4.0, error=ThrottledError(50.0)), "b1": Step(4.0)}, default=Step(1.0))
-    recorder = Recorder(script)
-    gate = per_letter(RateLimit(1.0), throttle())
-    values = ["a1", "b1", "a2", "c1"]
-    await results_of(unordered_wait(values, recorder, timeout=9.0, capacity=2, gate=gate, on_error="skip"))
-    assert starts_of(recorder) == {"a1": [0.0], "b1": [0.0], "a2": [54.0], "c1": [4.0]}
-
-
 async def test_calls_of_one_key_start_in_their_order_and_retries_first(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a2": fails_first(1, OSError)}))
     gate = per_letter(RateLimit(1.0))
     values = ["a1", "a2", "a3", "a4"]
-    await results_of(ordered_wait(values, recorder, timeout=1.0, retry=FixedDelay(1, 0.0), gate=gate))
+    await outputs(ordered_wait(values, recorder, timeout=1.0, retry=FixedDelay(1, 0.0), gate=gate))
     assert starts_of(recorder) == {"a1": [0.0], "a2": [1.0, 2.0], "a3": [3.0], "a4": [4.0]}
 
 
 async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted())
     gate = [RateLimit(1.0), per_letter(RateLimit(0.5), Auto(most=5))]
-    await results_of(unordered_wait(["a1", "a2", "b1", "b2"], recorder, timeout=1.0, gate=gate))
+    await outputs(unordered_wait(["a1", "a2", "b1", "b2"], recorder, timeout=1.0, gate=gate))
     assert starts_of(recorder) == {"a1": [0.0], "b1": [1.0], "a2": [2.0], "b2": [3.0]}
 
 
@@ -133,127 +102,15 @@ async def test_a_key_that_closes_while_its_call_waits_for_a_common_gate_blocks_n
     """a2 is the first at the common gate when a1 fails."""
     recorder = Recorder(Scripted({"a1": Step(1.0, error=ThrottledError(50.0))}))
     gate = [RateLimit(0.5), per_letter(throttle())]
-    await results_of(unordered_wait(["a1", "a2", "b1"], recorder, timeout=2.0, gate=gate, on_error="skip", capacity=2))
+    await outputs(unordered_wait(["a1", "a2", "b1"], recorder, timeout=2.0, gate=gate, on_error="skip", capacity=2))
     assert starts_of(recorder) == {"a1": [0.0], "b1": [2.0], "a2": [51.0]}
 
 
 async def test_a_call_whose_key_is_none_passes_only_the_other_gates(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"x": fails_first(1, ThrottledError(50.0))}))
     gate = [RateLimit(1.0), PerKey(RateLimit(0.1), key=lambda value: None if value == "x" else value)]
-    await results_of(ordered_wait("xxaa", recorder, timeout=1.0, gate=gate, retry=FixedDelay(1, 0.0)))
+    await outputs(ordered_wait("xxaa", recorder, timeout=1.0, gate=gate, retry=FixedDelay(1, 0.0)))
     assert starts_of(recorder) == {"x": [0.0, 1.0, 2.0], "a": [3.0, 13.0]}
-
-
-async def test_a_key_that_raises_stops_the_operator(raised_by: Any, autojump_clock: MockClock) -> None:
-    gate = PerKey(RateLimit(1.0), key=lambda value: {"a": 1}[value])
-    operator = AsyncWaitOperator(Scripted(), source="ab", timeout=1.0, gate=gate, on_error="skip")
-
-    async def wait_for_ever(operator: Any) -> None:
-        await trio.sleep_forever()
-
-    error = await raised_by(operator, wait_for_ever)
-    assert isinstance(error, KeyError)
-    assert error.__notes__ == ["element 1, 'b', before its first attempt"]
-    assert operator.statistics().running == 0
-
-
-class Limit(Gate):
-    """At most one call at once; fails with an error that can be set."""
-
-    def __init__(self) -> None:
-        self.error: Exception | None = None
-        self.running = 0
-        self.heard: list[str] = []
-
-    def delay(self, now: float, weight: float) -> float:
-        if self.error is not None:
-            raise self.error
-        return inf if self.running else 0.0
-
-    def started(self, now: float, weight: float) -> None:
-        self.running += 1
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.running -= 1
-        self.heard.append(outcome.kind)
-
-
-class Refusing(Limit):
-    """Refuses calls as soon as one has failed."""
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        super().ended(now, seconds, outcome, weight)
-        if outcome.error is not None:
-            self.error = RefusedError("no more")
-
-
-class Breaking(Limit):
-    """Stops the operator as soon as a call has failed."""
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        super().ended(now, seconds, outcome, weight)
-        self.error = outcome.error
-
-
-async def test_no_more_calls_of_a_key_run_at_once_than_its_gate_admits(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    values = ["a1", "a2", "b1", "b2", "c1"]
-    await results_of(unordered_wait(values, recorder, timeout=2.0, gate=per_letter(Limit())))
-    assert starts_of(recorder) == {"a1": [0.0], "b1": [0.0], "a2": [1.0], "b2": [1.0], "c1": [0.0]}
-
-
-async def test_calls_that_wait_are_refused_when_their_gate_refuses(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a1": Step(1.0, error=OSError)}, default=Step(1.0)))
-    values = ["a1", "a2", "a3", "b1"]
-    async with unordered_wait(
-        values, recorder, timeout=2.0, gate=per_letter(Refusing()), on_error="dead_letter"
-    ) as results:
-        assert [result async for result in results] == ["b1"]
-        failed = [each async for each in results.dead_letters]
-    assert [(each.element, type(each.error), each.attempts) for each in failed] == [
-        ("a1", OSError, 1),
-        ("a2", RefusedError, 0),
-        ("a3", RefusedError, 0),
-    ]
-
-
-async def test_an_exception_of_a_gate_stops_the_operator(
-    raised_by: Any, nothing_left: Any, autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted({"a1": Step(1.0, error=ConnectionError("down for an hour"))}, default=Step(9.0)))
-    operator = AsyncWaitOperator(
-        recorder, source=["a1", "a2", "b1"], timeout=20.0, gate=per_letter(Breaking()), on_error="skip"
-    )
-
-    async def wait_for_ever(operator: Any) -> None:
-        await trio.sleep_forever()
-
-    with nothing_left():
-        error = await raised_by(operator, wait_for_ever)
-    assert str(error) == "down for an hour"
-    assert [each.element for each in operator.snapshot().elements if each.results is None] == ["a2", "b1"]
-
-
-async def test_calls_that_wait_at_the_end_stay_in_the_snapshot(nothing_left: Any, autojump_clock: MockClock) -> None:
-    script = Scripted({"a1": throttled(50.0, times=9)}, default=Step(1.0))
-    retry = FixedDelay(9, 0.0)
-    with nothing_left():
-        async with AsyncWaitOperator(
-            script,
-            source=["a1", "a2", "b1"],
-            mode="unordered",
-            capacity=1,
-            timeout=9.0,
-            retry=retry,
-            gate=per_letter(throttle()),
-        ) as operator:
-            assert await operator.output.receive() == "b1"
-            await trio.sleep(20.0)
-            numbers = operator.statistics()
-    assert (numbers.running, numbers.buffered) == (0, 2)
-    assert [each.element for each in operator.snapshot().elements] == ["a1", "a2"]
-    ended = operator.statistics()
-    assert (ended.running, ended.cancelled, ended.peak_running) == (0, 1, 1)
 
 
 async def test_the_waits_count_as_gate_wait_and_neither_as_latency_nor_as_slot_wait(
@@ -277,17 +134,9 @@ async def test_the_wait_moves_the_deadline_of_a_retry(autojump_clock: MockClock)
     gate = per_letter(throttle())
     values = ["a1", "b1"]
     results = unordered_wait(values, recorder, timeout=60.0, capacity=1, retry=retry, gate=gate)
-    assert await results_of(results) == ["b1", "a1"]
+    assert await outputs(results) == ["b1", "a1"]
     with pytest.raises(Exception, match="within its timeout of 1 s"):
-        await results_of(ordered_wait(["a2"], Scripted(default=Step(1.1)), timeout=1.0, retry=retry, gate=gate))
-
-
-async def test_a_gate_per_key_is_the_verdict_if_the_slots_are_free_because_of_it(autojump_clock: MockClock) -> None:
-    gate = per_letter(RateLimit(1.0))
-    async with ordered_wait(["a"] * 30, Scripted(default=Step(0.1)), timeout=1.0, gate=gate) as results:
-        assert len([result async for result in results]) == 30
-    assert results.explain().limit == "gate"
-    assert "Summed over all calls: RateLimit 435 s." in str(results.explain())
+        await outputs(ordered_wait(["a2"], Scripted(default=Step(1.1)), timeout=1.0, retry=retry, gate=gate))
 
 
 async def test_a_gate_per_key_is_not_the_verdict_while_calls_of_other_keys_use_all_slots(
@@ -303,7 +152,7 @@ async def test_a_gate_per_key_is_not_the_verdict_while_calls_of_other_keys_use_a
 async def test_an_idle_gate_takes_part_from_the_first_failure_of_its_key(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a1": Step(1.0, error=ConnectionError)}, default=Step(3.0)))
     gate = per_letter(CircuitBreaker(calls=1, open_for=20.0))
-    await results_of(
+    await outputs(
         unordered_wait(["a1", "b1", "a2", "b2"], recorder, timeout=5.0, capacity=2, gate=gate, on_error="skip")
     )
     starts = starts_of(recorder)
@@ -313,9 +162,9 @@ async def test_an_idle_gate_takes_part_from_the_first_failure_of_its_key(autojum
 
 async def test_what_was_learnt_lasts_for_the_next_operator(autojump_clock: MockClock) -> None:
     gate = per_letter(throttle())
-    await results_of(ordered_wait(["a1"], Scripted({"a1": throttled(50.0)}), timeout=1.0, gate=gate, on_error="skip"))
+    await outputs(ordered_wait(["a1"], Scripted({"a1": throttled(50.0)}), timeout=1.0, gate=gate, on_error="skip"))
     recorder = Recorder(Scripted())
-    await results_of(unordered_wait(["a2", "b1"], recorder, timeout=1.0, gate=gate))
+    await outputs(unordered_wait(["a2", "b1"], recorder, timeout=1.0, gate=gate))
     assert starts_of(recorder) == {"a2": [50.0], "b1": [0.0]}
 
 
@@ -326,18 +175,12 @@ async def test_operators_share_the_gates_of_a_key(name: str | None, autojump_clo
     recorder = Recorder(Scripted({"a1": [Step(1.0, error=ThrottledError(50.0))]}, default=Step(2.0)))
 
     async def run(values: list[str], gate: PerKey) -> None:
-        await results_of(unordered_wait(values, recorder, timeout=5.0, gate=gate, capacity=1, on_error="skip"))
+        await outputs(unordered_wait(values, recorder, timeout=5.0, gate=gate, capacity=1, on_error="skip"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run, ["a1"], mine)
         nursery.start_soon(run, ["b1", "a2", "b2"], other)
     assert starts_of(recorder) == {"a1": [0.0], "b1": [0.0], "b2": [2.0], "a2": [51.0]}
-
-
-async def test_a_name_in_use_with_another_configuration_is_refused() -> None:
-    async with ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(50, name="api"))):
-        with pytest.raises(ValueError, match="two different gates have the name 'api'"):
-            await results_of(ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(5, name="api"))))
 
 
 async def test_a_key_is_forgotten_when_its_gates_have_learnt_nothing(autojump_clock: MockClock) -> None:
@@ -373,7 +216,7 @@ async def test_keys_that_may_be_forgotten_displace_no_other_key(
             yield number
         yield "big"
 
-    await results_of(unordered_wait(source(), recorder, timeout=1.0, gate=gate))
+    await outputs(unordered_wait(source(), recorder, timeout=1.0, gate=gate))
     assert starts_of(recorder)["big"] == [0.0, 1000.0]
 
 
@@ -398,30 +241,17 @@ async def test_the_least_recently_used_of_too_many_keys_are_forgotten(
     monkeypatch.setattr("trio_asyncio_io._operator.gates.MAX_UNUSED", 50)
     gate = PerKey(Count(), key=lambda value: value)
     for values in (range(60), [0], range(60, 80)):
-        await results_of(unordered_wait(values, Scripted(), timeout=1.0, gate=gate))
+        await outputs(unordered_wait(values, Scripted(), timeout=1.0, gate=gate))
     counts = {key: copy.calls for key, copy in gate.copies[0].items() if isinstance(copy, Count)}
     assert counts == {0: 2, **dict.fromkeys(range(11, 80), 1)}
 
 
-@pytest.mark.thorough
-async def test_the_gates_of_a_hundred_thousand_keys_stay_bounded(autojump_clock: MockClock) -> None:
-    """An `Auto` is kept for ten minutes after its last call."""
-    gate = PerKey(Auto(most=100), key=lambda value: value)
-    copies = gate.copies[0]
-    peak = 0
-    async with unordered_wait(range(100_000), Scripted(), timeout=1.0, gate=gate) as results:
-        async for number in results:
-            if number % 100 == 0:
-                peak = max(peak, len(copies))
-    assert 10_000 <= peak <= 30_000
-
-
 async def test_a_pickled_copy_has_learnt_nothing(autojump_clock: MockClock) -> None:
     gate = per_letter(throttle(0.2), CircuitBreaker())
-    await results_of(ordered_wait(["a1"], Scripted({"a1": throttled(50.0)}), timeout=1.0, gate=gate, on_error="skip"))
+    await outputs(ordered_wait(["a1"], Scripted({"a1": throttled(50.0)}), timeout=1.0, gate=gate, on_error="skip"))
     copy = pickle.loads(pickle.dumps(gate))
     recorder = Recorder(Scripted())
-    await results_of(ordered_wait(["a2"], recorder, timeout=1.0, gate=copy))
+    await outputs(ordered_wait(["a2"], recorder, timeout=1.0, gate=copy))
     assert starts_of(recorder) == {"a2": [0.0]}
     assert repr(copy) == repr(gate)
 
@@ -434,47 +264,8 @@ async def test_a_weight_counts_and_can_be_settled(autojump_clock: MockClock) -> 
         settle(7.0)
 
     gate = per_letter(RateLimit(1.0, weight=len))
-    await results_of(ordered_wait(["a1", "a2", "b1"], settled, timeout=1.0, capacity=1, gate=gate))
+    await outputs(ordered_wait(["a1", "a2", "b1"], settled, timeout=1.0, capacity=1, gate=gate))
     assert starts_of(recorder) == {"a1": [0.0], "a2": [7.0], "b1": [0.0]}
-
-
-async def test_records_of_one_key_of_the_operator_stay_in_order(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(0.5)))
-    results = keyed_wait(
-        ["a1", "a2", "b1"], recorder, key=first_letter, timeout=9.0, capacity=1, gate=per_letter(RateLimit(0.1))
-    )
-    assert await results_of(results) == ["a1", "b1", "a2"]
-    assert starts_of(recorder) == {"a1": [0.0], "b1": [0.5], "a2": [10.0]}
-
-
-async def test_the_hooks_say_which_records_wait(autojump_clock: MockClock) -> None:
-    class Recorder(StepRecorder):
-        def held_back(self, *arguments: Any) -> None:
-            self._record("held_back", *arguments)
-
-        def waits_for_slot(self, *arguments: Any) -> None:
-            self._record("waits_for_slot", *arguments)
-
-        def retried(self, *arguments: Any) -> None:
-            self._record("retried", *arguments)
-
-    observer = Recorder()
-    script = Scripted({"a1": throttled(50.0)}, default=Step(1.0))
-    retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
-    gate = per_letter(throttle(0.001))
-    await results_of(
-        unordered_wait(["a1", "a2", "b1"], script, timeout=9.0, capacity=1, retry=retry, gate=gate, observer=observer)
-    )
-    steps = {"held_back", "waits_for_slot", "retried", "started"}
-    assert [step[:2] for step in observer.steps if step[3] == "a1" and step[0] in steps] == [
-        ("started", 0.0),
-        ("waits_for_slot", 0.0),
-        ("held_back", 0.0),
-        ("waits_for_slot", 50.0),
-        ("retried", 50.0),
-    ]
-    of_a2 = [step[0] for step in observer.steps if step[3] == "a2" and step[0] in steps]
-    assert (of_a2[0], of_a2[-1]) == ("held_back", "started")
 
 
 @pytest.mark.parametrize("gate", [5, [], [5], "gate", PerKey(RateLimit(1.0), key=len)], ids=str)

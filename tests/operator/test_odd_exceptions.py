@@ -102,17 +102,6 @@ async def test_an_odd_exception_is_that_of_its_dead_letter(
 
 
 @pytest.mark.parametrize("error", ODD, ids=name_of)
-async def test_an_odd_exception_of_a_classifier_fails_its_element(error: Exception, autojump_clock: MockClock) -> None:
-    def classify(raised: Exception) -> str:
-        raise error
-
-    gate = CircuitBreaker(classify=classify)
-    async with ordered_wait([1], raising(OSError()), timeout=5.0, gate=gate, on_error="dead_letter") as results:
-        assert [each async for each in results] == []
-        assert [type(each.error) async for each in results.dead_letters] == [type(error)]
-
-
-@pytest.mark.parametrize("error", ODD, ids=name_of)
 async def test_an_odd_exception_of_the_source_comes_out(error: Exception, autojump_clock: MockClock) -> None:
     async def source() -> AsyncIterator[int]:
         yield 1

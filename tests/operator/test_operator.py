@@ -69,24 +69,6 @@ async def test_an_exception_raised_because_the_block_was_left_has_a_note(
     assert await raised_by(async_wait("a", raise_when_cancelled, timeout=5.0, on_error="skip"), body) is None
 
 
-@pytest.mark.parametrize("instant", [0.0, 0.5, 1.0, 2.5, 4.0])
-async def test_cancellation_from_outside_cancels_every_call(
-    async_wait: Any, autojump_clock: MockClock, nothing_left: Any, instant: float
-) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    with nothing_left():
-        with trio.move_on_after(instant) as scope:
-            async with async_wait(range(10), recorder, timeout=5.0, capacity=2) as results:
-                async for _ in results:
-                    pass
-        assert scope.cancelled_caught
-        assert trio.current_time() == instant
-    statistics = results.statistics()
-    assert recorder.running == statistics.running == 0
-    assert recorder.cancelled == statistics.cancelled
-    assert statistics.completed + statistics.cancelled == len(recorder.calls)
-
-
 async def test_a_failure_at_the_instant_of_a_cancellation_is_raised_or_in_the_snapshot(
     make_operator: Any, autojump_clock: MockClock
 ) -> None:
@@ -126,18 +108,6 @@ async def test_snapshot_and_statistics_work_before_inside_and_after_the_block(ma
         assert await operator.output.receive() == "a"
     assert len(operator.snapshot()) == 0
     assert operator.statistics().emitted == 1
-
-
-async def test_several_operators_can_be_chained(async_wait: Any, autojump_clock: MockClock) -> None:
-    double = Scripted({value: Step(1.0, result=value * 2) for value in range(10)})
-    add_one = Scripted({value * 2: Step(1.0, result=value * 2 + 1) for value in range(10)})
-    async with (
-        async_wait(range(10), double, timeout=5.0) as doubled,
-        async_wait(doubled, add_one, timeout=5.0) as results,
-    ):
-        out = [result async for result in results]
-    assert sorted(out) == [value * 2 + 1 for value in range(10)]
-    assert trio.current_time() == 2.0
 
 
 async def test_statistics_add_up_on_virtual_time(autojump_clock: MockClock) -> None:

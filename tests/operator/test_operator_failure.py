@@ -114,43 +114,39 @@ async def test_any_exception_is_raised_unchanged(raised_by: Any, async_wait: Any
         assert await raised_by(async_wait("a", Scripted(default=Step(error=error)), timeout=5.0)) is error
 
 
-async def test_of_two_failures_one_is_raised_with_a_note_of_the_other_and_both_count(
-    raised_by: Any, async_wait: Any
-) -> None:
+async def raised_together(raised_by: Any, async_wait: Any, errors: dict[str, BaseException]) -> tuple[Any, Any]:
+    """The exception of an operator of which two calls raise in one pass of the scheduler, and its statistics."""
+
     async def fail(value: str) -> None:
         await signal.wait()
         raise errors[value]
 
-    async def body(each: Any) -> None:
-        nonlocal results
-        results = each
+    async def body(results: Any) -> None:
+        entered.append(results)
         await wait_all_tasks_blocked()
         signal.set()
         await trio.sleep_forever()
 
-    results: Any = None
-    signal = trio.Event()
-    errors = {"a": OSError("one"), "b": ValueError("two")}
-    error = await raised_by(async_wait("ab", fail, timeout=5.0), body)
+    signal, entered = trio.Event(), list[Any]()
+    error = await raised_by(async_wait(errors, fail, timeout=5.0), body)
+    return error, entered[0].statistics()
+
+
+async def test_of_two_failures_one_is_raised_with_a_note_of_the_other_and_both_count(
+    raised_by: Any, async_wait: Any
+) -> None:
+    errors: dict[str, BaseException] = {"a": OSError("one"), "b": ValueError("two")}
+    error, statistics = await raised_together(raised_by, async_wait, errors)
     other = errors["a" if error is errors["b"] else "b"]
     assert "attempt 1" in error.__notes__[0]
     assert repr(other) in error.__notes__[1]
-    assert (results.statistics().failed, results.statistics().cancelled) == (2, 0)
+    assert (statistics.failed, statistics.cancelled) == (2, 0)
 
 
 async def test_an_exception_object_raised_by_two_calls_is_raised_once(raised_by: Any, async_wait: Any) -> None:
-    async def fail(value: str) -> None:
-        await signal.wait()
-        raise error
-
-    async def body(results: Any) -> None:
-        await wait_all_tasks_blocked()
-        signal.set()
-        await trio.sleep_forever()
-
-    signal = trio.Event()
-    error = OSError("busy")
-    assert await raised_by(async_wait("ab", fail, timeout=5.0), body) is error
+    busy = OSError("busy")
+    error, _ = await raised_together(raised_by, async_wait, {"a": busy, "b": busy})
+    assert error is busy
     assert sorted(error.__notes__) == ["element 0, 'a', attempt 1", "element 1, 'b', attempt 1"]
 
 
@@ -306,28 +302,12 @@ async def test_equal_exits_of_several_tasks_are_raised_once(
     raised_by: Any, async_wait: Any, exits: tuple[BaseException, ...]
 ) -> None:
     """In a group, a SystemExit would lose its exit status."""
-
-    async def function(value: int) -> None:
-        waiting.append(value)
-        with trio.CancelScope(shield=True):
-            while len(waiting) < len(exits):
-                await trio.lowlevel.checkpoint()
-        raise exits[value]
-
-    waiting: list[int] = []
-    assert await raised_by(async_wait(range(2), function, timeout=5.0)) in exits
+    error, _ = await raised_together(raised_by, async_wait, dict(zip("ab", exits, strict=True)))
+    assert error in exits
 
 
 async def test_different_exits_are_raised_as_a_group(raised_by: Any, async_wait: Any) -> None:
-    async def function(value: int) -> None:
-        waiting.append(value)
-        with trio.CancelScope(shield=True):
-            while len(waiting) < 2:
-                await trio.lowlevel.checkpoint()
-        raise SystemExit(value)
-
-    waiting: list[int] = []
-    group = await raised_by(async_wait(range(2), function, timeout=5.0))
+    group, _ = await raised_together(raised_by, async_wait, {"a": SystemExit(0), "b": SystemExit(1)})
     assert isinstance(group, BaseExceptionGroup)
     assert group.message == "several exceptions leave the operator's block"
     assert sorted(each.code for each in group.exceptions) == [0, 1]

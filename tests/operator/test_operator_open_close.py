@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_asyncio_io import NotAsyncError, Snapshot, SnapshotElement
+from trio_asyncio_io import Snapshot, SnapshotElement
 
 
 class RecordedFunction:
@@ -70,13 +70,6 @@ async def test_an_exception_of_open_is_raised_unchanged_and_close_is_not_called(
     function = RecordedFunction(open=error)
     assert await raised_by(async_wait(["a"], function, timeout=5.0)) is error
     assert function.events == [("open", 1.0)]
-
-
-async def test_an_exception_of_open_says_whose_open_it_was(async_wait: Any, autojump_clock: MockClock) -> None:
-    error = OSError("no connection")
-    with pytest.raises(OSError, match="no connection"):
-        async with async_wait(["a"], RecordedFunction(open=error), timeout=5.0):
-            pass
     assert error.__notes__ == ["raised by open() of RecordedFunction, before the first call"]
 
 
@@ -159,23 +152,3 @@ async def test_close_has_a_time_limit_of_its_own(
         assert isinstance(error, trio.TooSlowError)
         assert str(error) == "close() of the function did not end within 30 s"
     assert trio.current_time() == (32.0 if cancelled else 33.0)
-
-
-@pytest.mark.parametrize("name", ["open", "close"])
-async def test_an_open_or_close_that_is_not_async_raises_not_async_error(
-    raised_by: Any, async_wait: Any, autojump_clock: MockClock, name: str
-) -> None:
-    class Synchronous(RecordedFunction):
-        pass
-
-    setattr(Synchronous, name, lambda self: None)
-    error = await raised_by(async_wait([], Synchronous(), timeout=5.0))
-    assert isinstance(error, NotAsyncError)
-
-
-async def test_an_object_with_only_invoke_is_accepted(raised_by: Any, async_wait: Any) -> None:
-    class Bare:
-        async def invoke(self, value: str) -> str:
-            return value
-
-    assert await raised_by(async_wait("a", Bare(), timeout=5.0)) is None

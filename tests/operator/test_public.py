@@ -46,51 +46,6 @@ def read(path: str, *, limit: int = 9, **options: Unpack[Arguments]) -> str:
     return f"{path} {limit} {options}"
 
 
-@list_keywords(Arguments, read)
-def scan(*, where: str, **options: Unpack[Arguments]) -> str:
-    """Scan.
-
-    Args:
-        The same as for `read`, and:
-        where: A place.
-    """
-    return f"{where} {options}"
-
-
-def test_keyword_arguments_are_in_the_signature_with_their_types_and_defaults() -> None:
-    assert str(inspect.signature(read)) == (
-        "(path: 'str', *, limit: 'int' = 9, size: 'int' = 3, tags: 'list[str]' = None) -> 'str'"
-    )
-
-
-def test_keyword_arguments_are_in_the_docstring_in_the_order_of_the_signature() -> None:
-    assert inspect.getdoc(read) == inspect.cleandoc("""
-        Read.
-
-        Args:
-            path: A file.
-            size: Rows, at least 1.
-                The rest of the text.
-            tags: Their names.
-
-        Returns:
-            Its text.
-        """)
-
-
-def test_a_function_takes_texts_and_defaults_from_another_one() -> None:
-    assert str(inspect.signature(scan)).startswith("(*, where: 'str', size: 'int' = 3, tags: ")
-    assert inspect.getdoc(scan) == inspect.cleandoc("""
-        Scan.
-
-        Args:
-            where: A place.
-            size: Rows, at least 1.
-                The rest of the text.
-            tags: Their names.
-        """)
-
-
 def test_the_own_text_of_a_function_takes_precedence() -> None:
     @share_descriptions(Settings)
     def write(size: int, tags: list[str]) -> None:
@@ -102,44 +57,6 @@ def test_the_own_text_of_a_function_takes_precedence() -> None:
 
     assert "    size: Rows" in (write.__doc__ or "")
     assert "    tags: Other names." in (write.__doc__ or "")
-
-
-def test_a_class_shows_the_arguments_of_its_constructor() -> None:
-    @list_keywords(Arguments, Settings)
-    class Reader:
-        """Reads.
-
-        Args:
-            path: A file.
-        """
-
-        def __init__(self, path: str, **options: Unpack[Arguments]) -> None:
-            self.options = options
-
-    assert str(inspect.signature(Reader)) == "(path: 'str', *, size: 'int' = 3, tags: 'list[str]' = None) -> 'None'"
-    assert "    size: Rows, at least 1." in (Reader.__doc__ or "")
-
-
-def test_the_typed_dict_may_describe_the_keyword_arguments() -> None:
-    class Described(TypedDict, total=False):
-        """Described.
-
-        Args:
-            size: Bytes, at least 1.
-        """
-
-        size: int
-
-    @list_keywords(Described, Described, Settings)
-    def read_bytes(**options: Unpack[Described]) -> None:
-        """Read.
-
-        Args:
-            The arguments of `Described`.
-        """
-
-    assert "    size: Bytes, at least 1." in (read_bytes.__doc__ or "")
-    assert inspect.signature(read_bytes).parameters["size"].default == 3
 
 
 def test_a_function_without_a_docstring_keeps_none() -> None:

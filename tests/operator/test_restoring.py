@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from typing import Any
 
 import pytest
@@ -18,9 +17,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     StreamRecord,
     Watermark,
-    keyed_wait,
     ordered_wait,
-    unordered_wait,
 )
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
@@ -54,52 +51,6 @@ async def test_received_and_restored_outputs_equal_those_of_an_undisturbed_run(
     first, snapshot = await receive_and_snapshot(received, lambda source: make(source, capacity=4), source)
     rest = await outputs(make(source, restore=snapshot, **limits))
     assert first + rest == SOURCE
-
-
-@pytest.mark.parametrize("received", range(len(SOURCE) + 1))
-async def test_in_unordered_mode_they_are_equal_within_segments(autojump_clock: MockClock, received: int) -> None:
-    def make(source: Any, **options: Any) -> Any:
-        return unordered_wait(source, Scripted(LATENCIES), timeout=5.0, **options)
-
-    source = iter(SOURCE)
-    first, snapshot = await receive_and_snapshot(received, lambda source: make(source, capacity=4), source)
-    out = first + await outputs(make(source, restore=snapshot, capacity=2, buffer=2))
-    assert [out[2:4], out[7]] == [SOURCE[2:4], SOURCE[7]]
-    assert sorted(each.value for each in out[:2]) == ["a", "b"]
-    assert sorted(each.value for each in out[4:7]) == ["c", "d", "e"]
-    assert out[8:] == SOURCE[8:]
-
-
-@pytest.mark.parametrize("received", range(10))
-async def test_in_keyed_mode_a_restored_run_keeps_the_order_of_each_key(
-    autojump_clock: MockClock, received: int
-) -> None:
-    values = ["a0", "a1", "b0", "a2", "b1", "c0", "a3", "b2", "c1"]
-    function = Scripted({value: Step((number * 5 % 7) / 2) for number, value in enumerate(values)})
-
-    def make(source: Any, **options: Any) -> Any:
-        return keyed_wait(source, function, key=lambda value: value[0], timeout=5.0, **options)
-
-    source = iter(values)
-    first, snapshot = await receive_and_snapshot(received, lambda source: make(source, capacity=4), source)
-    out = first + await outputs(make(source, restore=snapshot, capacity=2, buffer=3))
-    for key in "abc":
-        assert [value for value in out if value[0] == key] == [value for value in values if value[0] == key]
-
-
-@pytest.mark.parametrize("received", range(9))
-async def test_a_partly_received_flattened_element_is_resumed(
-    async_wait: Any, autojump_clock: MockClock, received: int
-) -> None:
-    recorder = Recorder(Scripted({value: Step(1.0, result=[(value, row) for row in range(3)]) for value in range(3)}))
-
-    def make(source: Any, **options: Any) -> Any:
-        return async_wait(source, recorder, timeout=5.0, flatten=True, capacity=1, buffer=3, **options)
-
-    source = iter(range(3))
-    first, snapshot = await receive_and_snapshot(received, make, source)
-    rest = await outputs(make(source, restore=snapshot))
-    assert first + rest == [(value, row) for value in range(3) for row in range(3)]
 
 
 async def test_restored_records_precede_those_of_the_source(async_wait: Any, autojump_clock: MockClock) -> None:
@@ -159,28 +110,6 @@ async def test_a_restored_record_has_a_new_deadline_and_starts_at_attempt_one(
         await outputs(async_wait([], recorder, timeout=4.0, retry=FixedDelay(3, 0.0), restore=snapshot))
     assert caught.value.__notes__ == ["element 0, 'a', attempt 4 of 4"]
     assert trio.current_time() == began + 3.5
-
-
-async def test_a_repaired_run_resumes_from_the_snapshot_of_a_failed_one(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    async def receive_all() -> None:
-        nonlocal results
-        async with operator as results:
-            async for result in results:
-                received.append(result)
-
-    source = iter(range(20))
-    received: list[int] = []
-    results: Any = None
-    broken = Scripted({7: Step(1.0, error=OSError("busy"))}, default=Step(1.0))
-    operator = async_wait(source, broken, timeout=5.0, capacity=3, buffer=6)
-    with pytest.raises(OSError, match="busy"):
-        await receive_all()
-    snapshot = pickle.loads(pickle.dumps(results.snapshot()))
-    assert 7 in [each.element for each in snapshot.elements]
-    received += await outputs(async_wait(source, Scripted(default=Step(1.0)), timeout=5.0, restore=snapshot))
-    assert sorted(received) == list(range(20))
 
 
 async def test_an_empty_snapshot_restores_nothing(async_wait: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io import Results, keyed_wait
+from trio_asyncio_io import Results
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 AT_ONCE = Scripted()
@@ -33,29 +33,6 @@ async def test_results_can_be_iterated_or_received(async_wait: Any) -> None:
                 break
         out.extend([result async for result in results])
     assert out == ["a", "b", "c", "d"]
-
-
-async def test_a_snapshot_has_the_outputs_that_no_consumer_has_received(make_operator: Any) -> None:
-    """Also after a waiting consumer was given an output and before its task continues."""
-    for _ in range(20):  # Trio runs tasks that are ready at the same time in random order
-        received: list[int] = []
-        async with make_operator(Scripted(default=Step(result=[1, 2, 3])), timeout=5.0, flatten=True) as operator:
-
-            async def wait_for_one() -> None:
-                received.append(await operator.output.receive())  # noqa: B023 - ends within this iteration
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(wait_for_one)
-                await wait_all_tasks_blocked()
-                await operator.put("a")
-                while len(received) < 2:
-                    try:
-                        received.append(operator.output.receive_nowait())
-                    except trio.WouldBlock:
-                        await trio.lowlevel.checkpoint()
-                    if received:
-                        [held] = operator.snapshot().elements
-                        assert sorted(received + held.results) == [1, 2, 3]
 
 
 async def test_every_receive_after_the_end_raises_end_of_channel(async_wait: Any) -> None:
@@ -184,15 +161,6 @@ async def test_closing_stops_the_source_and_starts_no_more_invocations(
             await results.receive()
         unfinished = [each.element for each in results.snapshot().elements]
         assert unfinished == read[1:]
-
-
-async def test_no_record_that_waits_for_its_key_starts_after_closing(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    async with keyed_wait("aaab", recorder, key=str, timeout=5.0) as results:
-        await trio.sleep(0.5)
-        await results.aclose()
-        await trio.sleep(100.0)
-    assert recorder.values == ["a", "b"]
 
 
 async def test_invocations_that_run_at_closing_are_cancelled_when_the_block_is_left(

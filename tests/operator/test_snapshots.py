@@ -55,27 +55,6 @@ async def test_a_snapshot_has_the_element_that_waits_for_room(async_wait: Any) -
     assert sorted(await outputs(async_wait(source, AT_ONCE, timeout=5.0, restore=snapshot))) == list("abcd")
 
 
-async def test_a_snapshot_has_the_watermark_that_waits_for_room(async_wait: Any) -> None:
-    source = iter([Watermark(number) for number in range(9)])
-    async with async_wait(source, NEVER, timeout=5.0, capacity=1, buffer=2) as results:
-        await wait_all_tasks_blocked()
-        snapshot = results.snapshot()
-    assert held(snapshot) == [(Watermark(number), None) for number in range(3)]
-    out = await outputs(async_wait(source, NEVER, timeout=5.0, capacity=1, buffer=1, restore=snapshot))
-    assert out == [Watermark(number) for number in range(9)]
-
-
-async def test_a_snapshot_is_synchronous_and_stops_nothing(async_wait: Any, autojump_clock: MockClock) -> None:
-    async with async_wait(range(20), Scripted(default=Step(1.0)), timeout=5.0, capacity=2) as results:
-        out = []
-        async for result in results:
-            out.append(result)
-            before = trio.current_time()
-            assert len(results.snapshot()) == 20 - len(out)
-            assert trio.current_time() == before
-    assert len(out) == 20
-
-
 async def test_a_snapshot_can_be_taken_during_a_restore(async_wait: Any, autojump_clock: MockClock) -> None:
     first = Snapshot(tuple(SnapshotElement(number, number) for number in range(10)))
     source = iter([10, 11])
@@ -87,37 +66,6 @@ async def test_a_snapshot_can_be_taken_during_a_restore(async_wait: Any, autojum
         second = results.snapshot()
         assert held(second) == [(1, [1]), (2, [2]), *((number, None) for number in range(3, 10))]
     assert await outputs(async_wait(source, AT_ONCE, restore=second, **options)) == list(range(1, 12))
-
-
-async def test_the_snapshot_of_a_cancelled_run_is_complete(async_wait: Any, autojump_clock: MockClock) -> None:
-    source = iter(range(20))
-    received = []
-    with trio.move_on_after(3.5):
-        async with async_wait(source, Scripted(default=Step(1.0)), timeout=5.0, capacity=2, buffer=4) as results:
-            async for result in results:
-                received.append(result)  # noqa: PERF401 - what was received before counts
-    received += await outputs(async_wait(source, AT_ONCE, timeout=5.0, restore=results.snapshot()))
-    assert sorted(received) == list(range(20))
-
-
-async def test_a_snapshot_with_several_consumers_is_complete(async_wait: Any, autojump_clock: MockClock) -> None:
-    received: list[int] = []
-
-    async def consume(results: Any) -> None:
-        async for result in results:
-            received.append(result)
-            await trio.sleep(0.75)
-
-    source = iter(range(30))
-    operator = async_wait(source, Scripted(default=Step(1.0)), timeout=5.0, capacity=3, buffer=5)
-    async with operator as results, trio.open_nursery() as nursery:
-        for _ in range(3):
-            nursery.start_soon(consume, results)
-        await trio.sleep(4.25)
-        snapshot = results.snapshot()
-        nursery.cancel_scope.cancel()
-    received += await outputs(async_wait(source, AT_ONCE, timeout=5.0, restore=snapshot))
-    assert sorted(received) == list(range(30))
 
 
 async def test_the_snapshot_of_an_operator_not_yet_entered_is_the_restored_one() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs
-from trio_asyncio_io import ElementTimeoutError, keyed_wait, ordered_wait
+from trio_asyncio_io import keyed_wait, ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -30,18 +29,6 @@ async def test_exactly_capacity_invocations_start(async_wait: Any, autojump_cloc
     assert (recorder.peak_running, recorder.running) == (capacity, 0)
 
 
-async def test_the_next_invocation_starts_when_one_ends(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": Step(3.0), "b": Step(1.0), "c": Step(4.0)}, default=Step(0.5)))
-    await outputs(async_wait("abcde", recorder, timeout=10.0, capacity=2))
-    assert [(call.value, call.started) for call in recorder.calls] == [
-        ("a", 0.0),
-        ("b", 0.0),
-        ("c", 1.0),
-        ("d", 3.0),
-        ("e", 3.5),
-    ]
-
-
 @pytest.mark.parametrize("capacity", [1, 3, 50, 200])
 async def test_invocations_start_in_arrival_order_whatever_the_scheduler_does(
     async_wait: Any, autojump_clock: MockClock, capacity: int
@@ -51,19 +38,6 @@ async def test_invocations_start_in_arrival_order_whatever_the_scheduler_does(
     await outputs(async_wait(range(200), recorder, timeout=10.0, capacity=capacity))
     assert recorder.values == list(range(200))
     assert recorder.peak_running == capacity
-
-
-async def test_elements_that_are_put_one_by_one_start_in_that_order(
-    make_operator: Any, autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    async with make_operator(recorder, timeout=5.0, capacity=20) as operator:
-        for value in range(20):
-            operator.put_nowait(value)
-        operator.end_input()
-        assert len([result async for result in operator.output]) == 20
-    assert recorder.values == list(range(20))
-    assert trio.current_time() == 1.0
 
 
 async def test_a_free_slot_goes_to_the_oldest_record_even_if_it_waited_for_its_key(
@@ -125,30 +99,6 @@ async def test_a_worker_works_after_being_idle_for_longer_than_the_timeout(
             assert trio.current_time() == began + 1.0
 
 
-async def test_each_record_wakes_an_idle_worker(make_operator: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    async with make_operator(recorder, timeout=2.0, capacity=4) as operator:
-        for round_number in range(3):
-            for value in range(4):
-                operator.put_nowait((round_number, value))
-            for _ in range(4):
-                await operator.output.receive()
-    assert [call.started for call in recorder.calls] == [0.0] * 4 + [1.0] * 4 + [2.0] * 4
-
-
-async def test_records_that_arrive_while_all_workers_are_busy_are_processed(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    async def source() -> AsyncIterator[int]:
-        for value in range(40):
-            await trio.sleep(value * 3 % 4 / 4)
-            yield value
-
-    recorder = Recorder(Scripted({value: Step(value * 5 % 7 / 2) for value in range(40)}))
-    assert sorted(await outputs(async_wait(source(), recorder, timeout=9.0, capacity=3))) == list(range(40))
-    assert recorder.peak_running == 3
-
-
 async def shielded(value: Any) -> Any:
     with trio.CancelScope(shield=True):
         await trio.sleep(2.0)
@@ -197,52 +147,6 @@ async def test_a_cancelled_operator_starts_no_invocation_while_its_body_unwinds(
     assert recorder.values == [0, 1, 2]
 
 
-@pytest.mark.parametrize("attempt", range(10))
-async def test_no_invocation_starts_in_the_scheduler_pass_of_a_failure(make_operator: Any, attempt: int) -> None:
-    """Repeated, because Trio runs tasks that are woken together in random order."""
-
-    async def woken_together(value: int) -> int:
-        lines.append(value)
-        await signal.wait()
-        if value == 0:
-            lines.append("failed")
-            raise OSError("busy")
-        return value
-
-    lines: list[Any] = []
-    signal = trio.Event()
-    operator = make_operator(woken_together, timeout=10.0, capacity=5)
-
-    async def body() -> None:
-        async with operator:
-            for value in range(20):
-                operator.put_nowait(value)
-            await wait_all_tasks_blocked()
-            signal.set()
-            await trio.sleep_forever()
-
-    with pytest.raises(OSError, match="busy"):
-        await body()
-    assert lines[-1] == "failed"
-
-
-async def test_two_deadlines_of_one_instant_both_expire(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=NEVER))
-    async with async_wait(range(4), recorder, timeout=2.0, capacity=2, on_error="skip") as results:
-        assert [result async for result in results] == []
-    assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 2.0)] * 2 + [(2.0, 4.0)] * 2
-    assert results.statistics().timed_out == 4
-
-
-async def test_a_deadline_ends_only_its_own_invocation(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": NEVER, "b": Step(1.5)}, default=Step(1.0)))
-    async with async_wait("abcd", recorder, timeout=2.0, capacity=2, on_error="skip") as results:
-        assert [result async for result in results] == ["b", "c", "d"]
-    assert [(call.value, call.cancelled) for call in recorder.calls if call.cancelled] == [("a", True)]
-    with pytest.raises(ElementTimeoutError):
-        await outputs(async_wait("abcd", recorder, timeout=2.0, capacity=2))
-
-
 async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio.Nursery) -> None:
     """A worker has a checkpoint after a number of calls, whatever the function does."""
     calls = longest = 0
@@ -279,14 +183,6 @@ async def test_the_function_runs_in_the_context_of_the_block_and_not_of_the_firs
             request.set(value)
             await operator.put(value)
             assert await operator.output.receive() == "the block's"
-
-
-async def test_a_slot_does_not_wait_for_slower_calls_that_started_with_it(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    function = Scripted({number: Step(3.0) for number in range(0, 100, 10)}, default=Step(1.0))
-    await outputs(async_wait(range(100), function, timeout=5.0, capacity=10))
-    assert trio.current_time() == pytest.approx((10 * 3.0 + 90 * 1.0) / 10, abs=3.0)
 
 
 async def test_a_deadline_needs_no_task_of_its_own(async_wait: Any, autojump_clock: MockClock) -> None:
