@@ -29,8 +29,8 @@ SLOWER = 5  # times the tests without a mutant, and a minute: a mutant that take
 
 # By area, a folder or a module: its tests. Those with the name of the module run first, and all if these notice nothing
 AREAS = {
-    "trio_asyncio_io/_account": ("tests/core", "tests/gates", "tests/operator"),
-    "trio_asyncio_io/_core": ("tests/core", "tests/gates", "tests/operator"),
+    "trio_asyncio_io/_account": ("tests/core", "tests/gates", "tests/operator", "tests/properties"),
+    "trio_asyncio_io/_core": ("tests/core", "tests/gates", "tests/operator", "tests/properties"),
     "trio_asyncio_io/_values": ("tests/core", "tests/gates", "tests/operator"),
     "trio_asyncio_io/_operator/ends.py": ("tests/operator", "tests/gates", "tests/policies"),
     "trio_asyncio_io/_operator/results.py": ("tests/operator", "tests/policies"),
