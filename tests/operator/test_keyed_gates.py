@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
@@ -12,7 +13,7 @@ from trio.testing import MockClock
 from tests.plain_gates import Throttle
 from tests.support import outputs
 from trio_asyncio_io import FixedDelay, Histogram, ordered_wait, unordered_wait
-from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, settle
+from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 pytestmark = pytest.mark.usefixtures("no_cpu_time")
@@ -283,3 +284,44 @@ def test_an_operator_has_one_per_key_at_most() -> None:
     gate = [PerKey(RateLimit(1.0), key=len), PerKey(RateLimit(2.0), key=len)]
     with pytest.raises(ValueError, match=r"^gate must have at most one PerKey, got "):
         ordered_wait("ab", Scripted(), timeout=1.0, gate=gate)
+
+
+class Refusing(Gate):
+    """Admits one call at once, and refuses calls as soon as one has failed."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.has_failed = False
+
+    def delay(self, now: float, weight: float) -> float:
+        if self.has_failed:
+            raise RefusedError("no more")
+        return math.inf if self.running else 0.0
+
+    def started(self, now: float, weight: float) -> None:
+        self.running += 1
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        self.running -= 1
+        self.has_failed = outcome.error is not None
+
+
+async def test_calls_that_wait_are_refused_when_their_gate_refuses(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted({"a1": Step(1.0, error=OSError)}, default=Step(1.0)))
+    values = ["a1", "a2", "a3", "b1"]
+    async with unordered_wait(
+        values, recorder, timeout=2.0, gate=per_letter(Refusing()), on_error="dead_letter"
+    ) as results:
+        assert [result async for result in results] == ["b1"]
+        failed = [each async for each in results.dead_letters]
+    assert [(each.element, type(each.error), each.attempts) for each in failed] == [
+        ("a1", OSError, 1),
+        ("a2", RefusedError, 0),
+        ("a3", RefusedError, 0),
+    ]
+
+
+async def test_a_name_in_use_with_another_configuration_is_refused() -> None:
+    async with ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(50, name="api"))):
+        with pytest.raises(ValueError, match="two different gates have the name 'api'"):
+            await outputs(ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(5, name="api"))))

@@ -62,6 +62,14 @@ async def test_a_policy_has_no_timeout_method_if_the_inner_function_has_none(
     assert await outputs(unordered_wait(["a"], function, timeout=2.0, on_error="skip")) == []
 
 
+async def test_an_object_that_has_only_invoke_is_accepted(policy: Any) -> None:
+    class Bare:
+        async def invoke(self, value: str) -> str:
+            return value.upper()
+
+    assert await outputs(unordered_wait(["a"], policy(Bare()), timeout=5.0)) == ["A"]
+
+
 async def test_a_policy_is_a_callable_too(policy: Any) -> None:
     assert await policy(upper)("a") == "A"
 
@@ -123,3 +131,9 @@ async def test_a_parameter_that_is_only_for_keywords_is_refused(policy: Any) -> 
     assert await policy(weather)("EWR") == "EWR F"
     with pytest.raises(TypeError, match="calls its function by position, and unit can be given only by keyword"):
         await policy(weather)("EWR", unit="C")
+
+
+@pytest.mark.parametrize("function", [None, 3, Client])
+def test_a_function_that_is_not_callable_is_refused(policy: Any, function: Any) -> None:
+    with pytest.raises(TypeError, match="must be an async callable or an AsyncFunction"):
+        policy(function)
