@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from trio_asyncio_io import Histogram
-
 from trio_asyncio_io._account.samples import EXACT_RECORDS, FOLD, STRIDE, Sampling
 from trio_asyncio_io._core.ledger import Ledger
 from trio_asyncio_io._core.queue import InputOrder
