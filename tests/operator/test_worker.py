@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs
 from trio_asyncio_io import keyed_wait, ordered_wait
+from trio_asyncio_io import ElementTimeoutError, FixedDelay, keyed_wait, ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -64,6 +65,29 @@ async def test_workers_return_when_the_output_has_ended(async_wait: Any, autojum
         await wait_all_tasks_blocked()
         the_timer = 1
         assert trio.lowlevel.current_statistics().tasks_living - before == the_timer
+
+
+async def test_after_the_end_of_the_input_a_worker_without_an_attempt_returns(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    before = trio.lowlevel.current_statistics().tasks_living
+    function = Scripted({number: Step(1.0 + number) for number in range(3)})
+    async with async_wait(range(3), function, timeout=math.inf, capacity=3) as results:
+        for instant, workers in ((0.5, 3), (1.5, 2), (2.5, 1)):
+            await trio.sleep_until(instant)
+            the_emitter = 1
+            assert trio.lowlevel.current_statistics().tasks_living - before - the_emitter == workers
+        assert len([result async for result in results]) == 3
+
+
+async def test_a_record_is_retried_after_the_other_workers_have_returned(
+    async_wait: Any, autojump_clock: MockClock
+) -> None:
+    fails_late = [Step(2.0, error=OSError), Step(1.0)]
+    recorder = Recorder(Scripted({0: fails_late, 1: fails_late}, default=Step(1.0)))
+    retry = FixedDelay(1, 1.0)
+    await outputs(async_wait(range(6), recorder, timeout=9.0, capacity=6, retry=retry))
+    assert [(call.value, call.started) for call in recorder.calls[6:]] == [(0, 3.0), (1, 3.0)]
 
 
 async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: Any, autojump_clock: MockClock) -> None:

@@ -3,8 +3,8 @@
 A worker takes the next attempt from the scheduler, makes it, and reports its end. It never waits in the middle of a
 record's invocation: a record whose attempt is followed by another one goes back to the scheduler, with its context.
 
-A worker lives as long as the operator and reuses one cancel scope, which is replaced after a deadline has cancelled it.
-That costs several times less than a scope or a task per attempt, with the same effect: each invocation has its own
+A worker lives until no attempt is left, and reuses one cancel scope, which is replaced after a deadline has cancelled
+it. That costs several times less than a scope or a task per attempt, with the same effect: each invocation has its own
 deadline and its own context.
 
 Each end of a call passes `Worker._end`: a result, an error, the first deadline of its records, the refusal of a gate,
@@ -61,6 +61,7 @@ class WorkerPool:
 
     Attributes:
         has_attempt: Woken when there may be an attempt for a worker that waits.
+        workers: The number of workers.
         has_ended: Whether there are no more attempts.
     """
 
@@ -85,7 +86,7 @@ class WorkerPool:
         self.checks_each_result = self.has_groups or self.invoker.flatten is not None or self.retries.checks_results
         self.has_ended = False
         self.is_reporting = False  # whether a worker reports an end to the gates. It asks the scheduler afterwards
-        self._workers = 0
+        self.workers = 0
 
     def open(self, nursery: trio.Nursery) -> None:
         """Let the nursery own the workers and the timer. Workers run in the context of the calling task."""
@@ -101,13 +102,13 @@ class WorkerPool:
 
     def dispatch(self) -> None:
         """Wake or start workers for the attempts that may start, unless all are busy."""
-        if not self.has_attempt.is_awaited and self._workers == self.capacity:  # all are busy, or will ask
+        if not self.has_attempt.is_awaited and self.workers == self.capacity:  # all are busy, or will ask
             return
         ledger, scheduler = self.ledger, self.scheduler
         if scheduler.is_plain:
-            if len(ledger.jobs) <= self._workers - ledger.counters.running:
+            if len(ledger.jobs) <= self.workers - ledger.counters.running:
                 self.has_attempt.wake()
-            elif self._workers < self.capacity:
+            elif self.workers < self.capacity:
                 self._start_worker()
             return
         starts = len(scheduler.starts)
@@ -117,11 +118,11 @@ class WorkerPool:
                 ledger.note_free_slots(self.current_time())
             return
         busy = ledger.counters.running - starts
-        will_ask = self._workers - busy - len(self.has_attempt)
+        will_ask = self.workers - busy - len(self.has_attempt)
         for _ in range(number - will_ask):
             if self.has_attempt.is_awaited:
                 self.has_attempt.wake()
-            elif self._workers < self.capacity:
+            elif self.workers < self.capacity:
                 self._start_worker()
 
     def end(self) -> None:
@@ -130,7 +131,7 @@ class WorkerPool:
         self.has_attempt.wake_all()
 
     def _start_worker(self) -> None:
-        self._workers += 1
+        self.workers += 1
         self.context.run(partial(self._nursery.start_soon, Worker(self).run, name="trio_asyncio_io worker"))
 
     def _next_instant(self) -> float:
@@ -171,7 +172,7 @@ class Worker:
         register_worker(self)
         try:
             may_continue = True
-            while may_continue and not self._pool.has_ended:
+            while may_continue:
                 self._scope = trio.CancelScope()
                 try:
                     with self._scope:
@@ -186,7 +187,10 @@ class Worker:
                     self._end(None, End.EXPIRED)
                 if self._failures:
                     may_continue = await self._rescue()
+                else:
+                    may_continue = self._scope.cancel_called  # by a deadline. Otherwise, there are no more attempts
         finally:
+            self._pool.workers -= 1
             remove_worker()
 
     @disable_ki_protection
@@ -316,8 +320,9 @@ class Worker:
         else:
             if pool.has_room.is_awaited and pool.ledger.has_room():
                 pool.has_room.wake()  # a feeder that waits for more room continues now
-            if not pool.has_ended:
-                await pool.has_attempt.wait()
+            if pool.has_ended or (pool.ledger.input_ended and pool.scheduler.is_plain):
+                return None  # only running calls can be followed by another attempt, and their workers are there
+            await pool.has_attempt.wait()
         return None if pool.has_ended else pool.current_time()
 
     def _call_again(self, entry: Entry) -> Awaitable[Any]:
