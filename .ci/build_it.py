@@ -19,7 +19,7 @@ STAIRS = {
     ),
     "_operator/operator _operator/worker _operator/ends _operator/attempts _operator/feeder _operator/results "
     "_operator/tasks _operator/function _operator/__init__ _core/ledger _core/scheduler": (
-        "**Speed, `put` and interrupts.** Workers that live as long as the operator, outputs in chunks, one account of "
+        "**Speed, `put` and interrupts.** Workers that make many calls each, outputs in chunks, one account of "
         "all numbers. Callers may put elements. Ctrl-C between any two steps loses nothing. Calls that never wait let "
         "other tasks run. A retry keeps its context variables."
     ),

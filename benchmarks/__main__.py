@@ -12,7 +12,7 @@ import benchmarks
 
 from ._command import Part, run
 from ._options import options
-from ._overhead import overhead
+from ._overhead import by_capacity, overhead
 from ._page import write_page
 from ._report import Section, machine
 from ._throughput import throughput
@@ -64,6 +64,7 @@ def _found(name: str) -> Any:
 
 PARTS: dict[str, Part] = {
     "operator": overhead,
+    "capacity": by_capacity,
     "options": options,
     "latency": throughput,
     "http": _http,

@@ -12,6 +12,7 @@ from ._report import Line, Section
 from ._rounds import in_words, measure
 
 CAPACITY = 100
+ELEMENTS = {1: 5_000, 10: 5_000, 100: 5_000, 1_000: 10_000, 10_000: 50_000}  # of a run, by capacity
 TIMEOUT = 5.0
 ORDERED = ours("ordered", mode="ordered")
 UNORDERED = ours("unordered", mode="unordered")
@@ -30,6 +31,27 @@ def overhead(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
     """CPU time per element, in alternating rounds in one process, with ratios to the first line of the same round."""
     size = Size(3_000, 5, on_step) if quick else Size(5_000, 41, on_step)
     return [compared("overhead", "Overhead: one checkpoint per call", [*_contenders()], size, with_peers=True)]
+
+
+def by_capacity(*, quick: bool, on_step: Callable[[], object]) -> list[Section]:
+    """CPU time per element of the bare worker loop and of the operator with as many calls at once."""
+    rounds = 3 if quick else 15
+    section = Section(
+        "Overhead by capacity: one checkpoint per call",
+        f"CPU time, {in_words(rounds)} of this number of elements, with the start and the end of the workers and the "
+        "garbage collector. Ratio to the bare worker loop in the same round, with its quartiles",
+        {"elements": "{:,.0f}", "bare μs": "{:.1f}", "ordered μs": "{:.1f}"}
+        | dict.fromkeys(("ratio", "from", "to"), RATIO),
+        name="capacity",
+    )
+    for capacity, elements in ELEMENTS.items():
+        costs = {each.name: partial(_cost, each, elements, capacity) for each in (FLOOR, ORDERED)}
+        measured = measure(costs, rounds, on_step)
+        low, high = measured.spread(ORDERED.name)
+        values = {"elements": elements, "bare μs": measured.median(FLOOR.name)}
+        values |= {"ordered μs": measured.median(ORDERED.name), "ratio": measured.ratio(ORDERED.name)}
+        section.lines.append(Line(f"{capacity:,}", {**values, "from": low, "to": high}))
+    return [section]
 
 
 def _contenders() -> Iterable[Contender]:
@@ -75,10 +97,10 @@ def compared(name: str, title: str, contenders: list[Contender], size: Size, *, 
     return section
 
 
-def _cost(contender: Contender, elements: int) -> float:
+def _cost(contender: Contender, elements: int, capacity: int = CAPACITY) -> float:
     """CPU time of an element in μs. Other processes on the machine hardly affect it."""
     began = time.process_time()
-    _run(contender, contender.backend.checkpoint, elements)
+    _run(contender, contender.backend.checkpoint, elements, capacity)
     return (time.process_time() - began) / elements * 1e6
 
 
@@ -94,5 +116,5 @@ def counted(contender: Contender, elements: int) -> Gauge:
     return gauge
 
 
-def _run(contender: Contender, call: Call, elements: int) -> None:
-    contender.backend.run(contender.loop, call, elements, CAPACITY, TIMEOUT, NOTHING)
+def _run(contender: Contender, call: Call, elements: int, capacity: int = CAPACITY) -> None:
+    contender.backend.run(contender.loop, call, elements, capacity, TIMEOUT, NOTHING)

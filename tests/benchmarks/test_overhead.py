@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 
 from benchmarks import _overhead
@@ -39,3 +40,10 @@ def test_a_contender_that_ignores_the_limit_shows_its_peak_and_its_calls() -> No
 def test_a_peer_that_is_not_installed_has_a_line() -> None:
     lines = table(FLOOR, ours("ordered"), Contender("absent", reckless, package="no_such_package"))
     assert lines["absent: not installed: .ci/just bench installs it"] == ["", ""]
+
+
+def test_each_capacity_has_a_line_with_the_ratio_to_the_bare_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_overhead, "ELEMENTS", {1: 20, 1_000: 50})
+    (section,) = _overhead.by_capacity(quick=True, on_step=lambda: None)
+    assert [line.name for line in section.lines] == ["1", "1,000"]
+    assert all(line.values["ratio"] is not None for line in section.lines)
