@@ -11,8 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs
-from trio_asyncio_io import keyed_wait, ordered_wait
-from trio_asyncio_io import ElementTimeoutError, FixedDelay, keyed_wait, ordered_wait
+from trio_asyncio_io import FixedDelay, keyed_wait, ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
