@@ -10,18 +10,15 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.real import jobs
 from tests.support import PATIENCE
 from tests.wheel import ROOT, environment_of_a_user
 
 CONF = {
-    "spark.master": "local[2]",
+    **jobs.CONF,
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.sql.artifact.isolation.enabled": "true",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "7",

@@ -7,26 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
-
-import tests.service
+from tests.real.jobs import session
 from tests.service import Client
 from udfs import ClusterRate, unordered_wait
 
-CONF = {
-    "spark.master": "local[2]",
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
-
 
 def main(port: int, url: str, rate: float, rows: int) -> None:
-    cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
-    spark = SparkSession.builder.config(map=CONF).getOrCreate()
     called = unordered_wait(
-        spark.range(0, rows, 1, 2),
+        session().range(0, rows, 1, 2),
         Client(port).ask,
         "answer string",
         inputs=["id"],

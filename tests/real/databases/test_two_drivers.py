@@ -5,7 +5,6 @@ test_cluster_rate.py has a short form, without Spark.
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from redis import Redis
 
 from benchmarks.resilience._counting import most_in_a_second
 from tests.processes import Family
+from tests.real.jobs import start
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
-from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.thorough]
 
@@ -40,9 +39,7 @@ def test_two_applications_share_a_rate_although_the_server_is_flushed(
 
     service.answer = answer
     url = f"unix://{redis_server}"
-    command = [sys.executable, str(DRIVER), str(service.client.port), url, str(RATE), str(ROWS)]
-    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
-    drivers = [Family(command, tmp_path, environment, name) for name in ("one", "two")]
+    drivers = [start(DRIVER, tmp_path, service.client.port, url, RATE, ROWS, name=name) for name in ("one", "two")]
     try:
         with Redis.from_url(url) as redis:
             for share in (0.25, 0.5, 0.75):

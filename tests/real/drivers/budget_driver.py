@@ -8,20 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
-
-import tests.service
 from tests.real.drivers.memo_driver import CAPACITY, CONF
+from tests.real.jobs import session
 from tests.service import Client
 from udfs import ClusterBudget, unordered_wait
 
 
 def main(folder: Path, port: int, numbers: int, amount: int) -> None:
-    cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
-    spark = SparkSession.builder.config(map=CONF).getOrCreate()
     asked = unordered_wait(
-        spark.range(0, numbers, 1, 4),
+        session(CONF).range(0, numbers, 1, 4),
         Client(port).ask,
         "answer string",
         inputs=["id"],

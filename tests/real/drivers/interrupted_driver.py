@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
-
-import tests.service
 from tests.real.drivers.memo_driver import CONF
+from tests.real.jobs import session
 from tests.service import Client
 from udfs import unordered_wait
 
@@ -21,8 +18,7 @@ CALLS = 10  # of both tasks
 
 
 def main(port: int, kind: str) -> None:
-    cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
-    spark = SparkSession.builder.config(map=CONF).getOrCreate()
+    spark = session(CONF)
     numbers = spark.range(0, 200, 1, 2)
     asked = unordered_wait(
         numbers, Client(port).ask, "answer string", inputs=["id"], capacity=CALLS // 2, timeout=600.0

@@ -10,27 +10,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
-
-import tests.service
+from tests.real.jobs import session
 from tests.service import Client
 from tests.streaming import ROCKSDB, STATE_STORE, PatientQuery
 from udfs import CarryOver, unordered_wait
 
-CONF = {
-    "spark.master": "local[2]",
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "2",
-    STATE_STORE: ROCKSDB,
-}
-
 
 def main(folder: Path, port: int) -> None:
-    cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
-    spark = SparkSession.builder.config(map=CONF).getOrCreate()
+    spark = session({STATE_STORE: ROCKSDB, "spark.sql.shuffle.partitions": "2"})
     source = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(folder / "source"))
     carry_over = CarryOver(budget=0.3)
     ask = Client(port).ask

@@ -11,18 +11,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
-
-import tests.service
+from tests.real.jobs import session
 from tests.service import Client
 from udfs import unordered_wait
 
 CONF = {
     "spark.master": "local[2, 10]",  # two tasks, each of which is tried ten times
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5",
 }
@@ -41,11 +35,9 @@ class Many:
 
 
 def main(folder: Path, port: int, numbers: int, copies: int, group: int | None = None) -> None:
-    cloudpickle.register_pickle_by_value(tests.service)  # so that the workers need not import what the tests need
-    spark = SparkSession.builder.config(map=CONF).getOrCreate()
     client = Client(port)
     enriched = unordered_wait(
-        spark.range(0, copies * numbers, 1, 4).selectExpr(f"id % {numbers} as id"),
+        session(CONF).range(0, copies * numbers, 1, 4).selectExpr(f"id % {numbers} as id"),
         client.ask if group is None else Many(client),
         "answer string",
         inputs=["id"],

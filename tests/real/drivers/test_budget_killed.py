@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 from tests.processes import Family
 from tests.real.drivers.kills import run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY
+from tests.real.jobs import start
 from tests.service import Service
 from tests.support import PATIENCE
-from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.thorough]
 
@@ -24,9 +23,7 @@ KILLS = ["worker", "jvm", "driver", "worker", "worker", "worker", "jvm", "driver
 
 
 def driver(service: Service, folder: Path) -> Family:
-    command = [sys.executable, str(DRIVER), str(folder), str(service.client.port), str(NUMBERS), str(AMOUNT)]
-    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
-    return Family(command, folder, environment, "driver")
+    return start(DRIVER, folder, folder, service.client.port, NUMBERS, AMOUNT)
 
 
 @pytest.mark.timeout(8 * PATIENCE, method="thread")

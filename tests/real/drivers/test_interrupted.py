@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.processes import Family
 from tests.real.drivers.interrupted_driver import CALLS
+from tests.real.jobs import start
 from tests.service import Service
 from tests.support import PATIENCE
-from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(4 * PATIENCE, method="thread")]
 
@@ -23,8 +22,7 @@ DRIVER = Path(__file__).with_name("interrupted_driver.py")
 def interrupted(service: Service, folder: Path, kind: str) -> Family:
     """The driver, which was interrupted while all slots called."""
     service.hold()
-    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
-    job = Family([sys.executable, str(DRIVER), str(service.client.port), kind], folder, environment, "driver")
+    job = start(DRIVER, folder, service.client.port, kind)
     try:
         job.until(lambda: service.running == CALLS)
         os.kill(job.leader.pid, signal.SIGINT)

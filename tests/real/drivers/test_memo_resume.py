@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,10 +12,10 @@ import trio
 from tests.processes import Family, is_alive, parent_of
 from tests.real.drivers.kills import rows_of, run_and_kill
 from tests.real.drivers.memo_driver import CAPACITY, HELD
+from tests.real.jobs import start
 from tests.real.memos import remembered
 from tests.service import Service
 from tests.support import PATIENCE, wait_until
-from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -28,10 +27,7 @@ IN_FLIGHT = TASKS * CAPACITY
 
 
 def driver(service: Service, folder: Path, copies: int, *group: int) -> Family:
-    numbers = map(str, (service.client.port, NUMBERS, copies, *group))
-    command = [sys.executable, str(DRIVER), str(folder), *numbers]
-    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
-    return Family(command, folder, environment, "driver")
+    return start(DRIVER, folder, folder, service.client.port, NUMBERS, copies, *group)
 
 
 def answer_the_first(service: Service) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.llm import EXAMPLE, LLMApp, served, service
+from tests.llm import EXAMPLE, LLMApp, served
 from tests.processes import Family
+from tests.real.jobs import start
 from tests.real.memos import remembered
 from tests.support import PATIENCE, wait_until
-from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -51,7 +50,7 @@ class HalfAnswered(LLMApp):
         return response
 
 
-def job(url: str, folder: Path, **more: str) -> Family:
+def job(url: str, folder: Path) -> Family:
     """The example, with this service, and limits that do not slow down the test."""
     source = EXAMPLE.read_text(encoding="utf-8")
     for old, new in [
@@ -64,8 +63,7 @@ def job(url: str, folder: Path, **more: str) -> Family:
         assert source.count(old) == 1, old
         source = source.replace(old, new)
     (folder / "job.py").write_text(source, encoding="utf-8")
-    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT), **more)
-    return Family([sys.executable, "job.py", "1.00"], folder, environment, "driver")
+    return start(folder / "job.py", folder, "1.00")
 
 
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
@@ -101,44 +99,3 @@ def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tm
     rows = pq.read_table(tmp_path / "rated").to_pylist()
     assert len(rows) == ROWS
     assert all(row["label"] in {"positive", "neutral", "negative"} and row["error"] is None for row in rows)
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(4 * PATIENCE, method="thread")
-def test_a_wrong_key_stops_the_job_although_errors_go_into_a_column(tmp_path: Path) -> None:
-    app = LLMApp(**ROOMY)
-    with served(app) as url:
-        failed = job(url, tmp_path, LLM_API_KEY="wrong")
-        try:
-            assert failed.leader.wait(2 * PATIENCE) != 0
-        finally:
-            failed.kill()
-    assert "WrongKeyError" in failed.tail()
-    assert app.stats()["requests"] <= TASKS * CAPACITY
-    assert app.stats()["dollars"] == 0
-
-
-class Forgetful(LLMApp):
-    """A service whose answers leave out one text, and are in another order than the texts."""
-
-    def content(self, prompt: Any) -> Any:
-        left_out = next((row for row, text in prompt.texts.items() if text.startswith("Film 7:")), None)
-        items = super().content(prompt)["items"]
-        return {"items": [item for item in reversed(items) if item["id"] != left_out]}
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(4 * PATIENCE, method="thread")
-def test_a_text_that_the_model_leaves_out_is_the_error_of_its_row_alone(tmp_path: Path) -> None:
-    with served(Forgetful(**ROOMY)) as url:
-        rating = job(url, tmp_path)
-        try:
-            assert rating.leader.wait(2 * PATIENCE) == 0, rating.tail()
-        finally:
-            rating.kill()
-    rows = pq.read_table(tmp_path / "rated").to_pylist()
-    failed = [(row["text"][:7], row["error"]["type"]) for row in rows if row["error"] is not None]
-    assert failed == [("Film 7:", "MalformedError")]
-    assert {(row["text"], row["label"]) for row in rows if row["error"] is None} == {
-        (row["text"], service.rating(row["text"])[0]) for row in rows if row["error"] is None
-    }

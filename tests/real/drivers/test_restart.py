@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,10 +15,10 @@ import pytest
 import trio
 
 from tests.processes import Family
+from tests.real.jobs import start
 from tests.service import Service
 from tests.streaming import committed
 from tests.support import PATIENCE, wait_until
-from tests.wheel import ROOT, environment_of_a_user
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
@@ -62,9 +61,7 @@ class Query:
     @contextmanager
     def running(self) -> Iterator[Family]:
         """Start the driver. At the end of the block it is killed with all processes that it has started."""
-        command = [sys.executable, str(DRIVER), str(self._folder), str(self.service.client.port)]
-        environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
-        driver = Family(command, self._folder, environment, "driver")
+        driver = start(DRIVER, self._folder, self._folder, self.service.client.port)
         try:
             yield driver
         finally:

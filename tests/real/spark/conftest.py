@@ -17,16 +17,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import tests.service
+from tests.real import jobs
 from tests.support import PATIENCE
 
 HERE = Path(__file__).parent
 
 CONF = {
-    "spark.master": "local[2]",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    **jobs.CONF,
     "spark.python.daemon.module": "preloading_daemon",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",  # the jobs have a few rows, and would pay for new plans

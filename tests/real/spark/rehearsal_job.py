@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.real.jobs import session
 from tests.service import Client
 from tests.support import PATIENCE
 from udfs import rehearse
@@ -26,5 +27,4 @@ def rehearsal(spark: SparkSession, client: Client, memo: Path, sample: int) -> N
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    rehearsal(session, Client(int(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3]))
+    rehearsal(session(), Client(int(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3]))

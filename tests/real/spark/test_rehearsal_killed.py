@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,14 +10,13 @@ import pytest
 import trio
 from pyspark.sql import SparkSession
 
-from tests.processes import Family
+from tests.real.jobs import start
 from tests.real.memos import remembered
 from tests.real.spark.rehearsal_job import ROWS, rehearsal
 from tests.service import Service
 from tests.support import thorough_except
 
 PROGRAM = Path(__file__).with_name("rehearsal_job.py")
-ROOT = Path(__file__).parents[3]
 SAMPLE, ANSWERED = 60, 20
 
 
@@ -36,8 +33,7 @@ def test_a_forecast_that_ends_in_its_sample_loses_no_answer(
 
     service.answer = answer_some
     memo = tmp_path / "memo"
-    command = [sys.executable, str(PROGRAM), str(service.client.port), str(memo), str(SAMPLE)]
-    first = Family(command, tmp_path, {**os.environ, "PYTHONPATH": str(ROOT)}, "rehearsal")
+    first = start(PROGRAM, tmp_path, service.client.port, memo, SAMPLE)
     try:
         first.until(lambda: len(service.calls) == SAMPLE and remembered(memo) == ANSWERED)
         first.kill_one(first.leader.pid) if end == signal.SIGKILL else first.leader.send_signal(end)
