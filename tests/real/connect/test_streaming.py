@@ -52,15 +52,6 @@ def test_every_row_is_called_once_and_written_once(
     assert Counter(service.calls) == Counter(map(str, range(ROWS)))
 
 
-def test_the_sink_may_be_memory(spark: SparkSession, stream: DataFrame) -> None:
-    async def double(value: int) -> int:
-        return 2 * value
-
-    out = with_answer(stream, "ordered", double, "long")
-    finish(out.writeStream.format("memory").queryName("doubled").trigger(availableNow=True).start())
-    assert [row.answer for row in spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))
-
-
 def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, service: Service, tmp_path: Path) -> None:
     """The service leaves the first call of one row in ten unanswered."""
     attempts: Counter[str] = Counter()

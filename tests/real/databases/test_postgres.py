@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from tests.support import outputs
-from trio_asyncio_io import ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
+from trio_asyncio_io import FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
 pytestmark = pytest.mark.processes
@@ -100,21 +100,6 @@ async def test_an_error_of_the_server_is_raised_unchanged(postgres: str) -> None
     assert caught.value.__notes__ == ["element 1, 0, attempt 1"]
 
 
-async def test_an_error_of_one_query_does_not_affect_the_others(postgres: str) -> None:
-    inverse = from_asyncio(Query(postgres, "select 12 / $1::int"))
-
-    async def on_error(value: int, error: Exception) -> str:
-        return type(error).__name__
-
-    found = await outputs(ordered_wait([1, 0, 2, 0, 3], inverse, timeout=30.0, on_error=on_error))
-    assert found == [12, "DivisionByZeroError", 6, "DivisionByZeroError", 4]
-
-
-async def test_an_error_of_opening_the_pool_is_raised_unchanged(tmp_path: Any) -> None:
-    with pytest.raises(OSError, match="No such file"):
-        await outputs(ordered_wait([1], from_asyncio(Query(str(tmp_path), "select 1")), timeout=30.0))
-
-
 async def test_a_deadline_stops_the_query_on_the_server(postgres: str, execute: Execute, eventually: Any) -> None:
     """The query has ended when the element is emitted, so the test does not poll for it."""
     sleeping = from_asyncio(Query(postgres, "select pg_sleep($1)", name="sleeper"))
@@ -184,8 +169,3 @@ class Slow(Query):
 async def test_the_timeout_method_may_use_the_pool(postgres: str) -> None:
     slow = from_asyncio(Slow(postgres, "select pg_sleep($1)", size=1))
     assert await outputs(ordered_wait([60.0], slow, timeout=0.5)) == ["too slow"]
-
-
-async def test_without_a_timeout_method_the_operator_raises_its_timeout_error(postgres: str) -> None:
-    with pytest.raises(ElementTimeoutError):
-        await outputs(ordered_wait([60.0], from_asyncio(Query(postgres, "select pg_sleep($1)")), timeout=0.2))

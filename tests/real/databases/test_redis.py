@@ -10,8 +10,7 @@ from redis import asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from tests.support import outputs
-from trio_asyncio_io import ElementTimeoutError, ordered_wait, unordered_wait
+from trio_asyncio_io import ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 
 pytestmark = pytest.mark.processes
@@ -41,17 +40,6 @@ class Command:
         await self.client.aclose()
 
 
-class Pipeline(Command):
-    """Gets several keys in one pipeline."""
-
-    async def invoke(self, *keys: int) -> list[str]:
-        async with self.client.pipeline(transaction=False) as pipeline:
-            for key in keys[0]:
-                pipeline.get(f"key:{key}")
-            found: list[str] = await pipeline.execute()
-            return found
-
-
 @pytest.fixture
 async def execute(redis_server: str) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
     """Executes commands of the test itself, in a client of its own."""
@@ -72,15 +60,6 @@ def lines(listed: Any) -> list[str]:
     if isinstance(listed, str):
         return listed.splitlines()
     return [" ".join(f"{key}={value}" for key, value in client.items()) for client in listed]
-
-
-async def test_fifty_concurrent_pipelines_are_emitted_in_order(redis_server: str, execute: Any) -> None:
-    await execute("MSET", *(part for key in range(1_000) for part in (f"key:{key}", f"value {key}")))
-    groups = [range(start, start + 5) for start in range(0, 1_000, 5)]
-    async with ordered_wait(groups, from_asyncio(Pipeline(redis_server)), capacity=50, timeout=30.0) as results:
-        found = [result async for result in results]
-        assert results.statistics().peak_running == 50
-    assert found == [[f"value {key}" for key in group] for group in groups]
 
 
 async def test_blocking_commands_run_concurrently(redis_server: str, execute: Any, eventually: Any) -> None:
@@ -131,21 +110,3 @@ async def test_no_client_is_left_after_the_block(redis_server: str, execute: Any
     async with unordered_wait([0] * 5, pop, timeout=120.0):
         await eventually(all_block)
     await eventually(none_is_left)
-
-
-async def test_an_error_of_the_server_is_raised_unchanged(redis_server: str, execute: Any) -> None:
-    await execute("SET", "text", "not a number")
-    with pytest.raises(redis.ResponseError, match="not an integer"):
-        await outputs(ordered_wait(["text"], from_asyncio(Command(redis_server, "INCR")), timeout=30.0))
-
-
-async def test_a_missing_server_fails_the_element(tmp_path: Any) -> None:
-    nowhere = from_asyncio(Command(str(tmp_path / "nowhere.sock"), "GET"))
-    with pytest.raises(redis.ConnectionError):
-        await outputs(ordered_wait(["key"], nowhere, timeout=30.0))
-
-
-async def test_without_on_timeout_the_operator_raises_its_timeout_error(redis_server: str) -> None:
-    pop = from_asyncio(Command(redis_server, "BLPOP", "nothing"))
-    with pytest.raises(ElementTimeoutError):
-        await outputs(ordered_wait([0], pop, timeout=0.2))

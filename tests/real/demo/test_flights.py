@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from udfs.demo import _flights
-from udfs.demo._flights import flights_csv, planes, planes_csv, weather, weather_csv
+from udfs.demo._flights import flights_csv, planes, weather, weather_csv
 
 pytestmark = pytest.mark.slow
 
@@ -20,32 +20,6 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 
 def test_there_are_336_776_flights(flights: pd.DataFrame) -> None:
     assert len(flights) == 336_776
-
-
-@pytest.mark.variation
-def test_weather_joins_as_pandas_joins_it(flights: pd.DataFrame) -> None:
-    """Each flight has the same observation, and the same 1,556 flights have none."""
-    observed = pd.read_csv(weather_csv())[["origin", "time_hour", "pressure"]]
-    merged = flights.merge(observed, on=["origin", "time_hour"], how="left", indicator=True)
-    found = {(row["origin"], row["time_hour"]): row for row in weather()}
-    ours = [found.get(key) for key in zip(flights.origin, flights.time_hour, strict=True)]
-    assert len(merged) == len(flights)
-    assert [row is None for row in ours] == list(merged["_merge"] == "left_only")
-    assert sum(row is None for row in ours) == 1_556
-    pressures = pd.Series([None if row is None else row["pressure"] for row in ours], dtype=float)
-    pd.testing.assert_series_equal(pressures, merged.pressure, check_names=False)
-
-
-@pytest.mark.variation
-def test_aircraft_join_as_pandas_joins_them(flights: pd.DataFrame) -> None:
-    known = pd.read_csv(planes_csv())[["tailnum", "seats"]]
-    merged = flights.merge(known, on="tailnum", how="left")
-    found = {row["tailnum"]: row for row in planes()}
-    ours = [found.get(tailnum, {}).get("seats") for tailnum in flights.tailnum]
-    assert len(merged) == len(flights)
-    pd.testing.assert_series_equal(pd.Series(ours, dtype=float), merged.seats, check_names=False)
-    assert ours.count(None) == 52_606
-    assert flights.tailnum.isna().sum() == 2_512
 
 
 def test_keys_are_unique() -> None:

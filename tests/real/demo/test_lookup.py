@@ -170,10 +170,6 @@ def test_busy_is_a_200_only_after_retry_after(app: LookupApp, clock: Clock) -> N
     assert statuses(app, "/busy/a") == [429], "it starts over after a 200"
 
 
-def test_slow_waits_for_the_given_seconds(app: LookupApp) -> None:
-    assert request(app, "/slow/0.001") == (200, {"seconds": 0.001})
-
-
 def test_a_reset_includes_flaky(app: LookupApp) -> None:
     assert [request(app, "/flaky/a")[0], request(app, "/reset", "POST")[0], request(app, "/flaky/a")[0]] == [
         503,

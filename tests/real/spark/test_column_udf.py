@@ -212,13 +212,6 @@ def test_a_pandas_udf_of_series_may_be_called_on_the_result_and_the_other_way_ro
 
 
 @pytest.mark.variation
-def test_rows_stay_aligned_with_other_columns_and_other_kinds_of_udf(numbers: DataFrame) -> None:
-    twice = F.udf(lambda value: 2 * value, "long")
-    out = numbers.select("id", twice("id").alias("twice"), plus_one("id").alias("one"), (-F.col("id")).alias("less"))
-    assert [tuple(row) for row in out.collect()] == [(n, 2 * n, n + 1, -n) for n in range(ROWS)]
-
-
-@pytest.mark.variation
 def test_grouping_and_joining_on_the_result(numbers: DataFrame) -> None:
     @async_pandas_udf("int", timeout=PATIENCE)
     async def bucket(value: int) -> int:

@@ -186,25 +186,3 @@ def test_a_timeout_that_fails_the_job_names_the_row_and_the_seconds(numbers: Dat
     service.hold()
     lines = error_lines(enriched(numbers.limit(1), "column", number_from(service), timeout=0.5))
     assert "the function gave no result for row (0) within its timeout of 0.5 s" in "\n".join(lines)
-
-
-@pytest.mark.thorough
-def test_an_open_that_fails_reaches_the_driver(numbers: DataFrame) -> None:
-    class Shut:
-        async def open(self) -> None:
-            raise ConnectionError("no route to the service")
-
-        async def invoke(self, id: int) -> int:  # noqa: A002 - the name of the column
-            return id
-
-    lines = error_lines(enriched(numbers, "ordered", Shut()))
-    assert lines[-2:] == ["ConnectionError: no route to the service", "raised by open() of Shut, before its first call"]
-
-
-@pytest.mark.thorough
-def test_an_exception_whose_text_cannot_be_encoded_reaches_the_driver_with_escapes(numbers: DataFrame) -> None:
-    async def read(id: int) -> int:  # noqa: A002 - the name of the column
-        raise OSError("cannot open caf\udce9.txt")
-
-    lines = error_lines(ordered_wait(numbers.where("id = 7"), read, "result long", timeout=PATIENCE))
-    assert "OSError: cannot open caf\\udce9.txt" in lines

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.support import PATIENCE
 from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, RateLimit
 from trio_asyncio_io.policies import hedged
-from udfs import AsyncFunction, FixedDelay, explain, ordered_wait, summary, unordered_wait
+from udfs import explain, ordered_wait, summary, unordered_wait
 
 
 async def slow(id: int) -> int:  # noqa: A002 - the name of the column
@@ -89,52 +88,6 @@ def test_a_skewed_partition_is_named_as_the_cause(spark: SparkSession) -> None:
     assert verdict.limit == "capacity", verdict
     assert "There was no task " in verdict.advice, verdict
     assert verdict.advice.endswith("repartition to 4 partitions of equal size.")
-
-
-class Saturated(AsyncFunction[int, int]):
-    """A service that needs 0.1 s for each call that runs."""
-
-    async def open(self) -> None:
-        self.running = 0
-
-    async def invoke(self, id: int) -> int:  # type: ignore[override]  # noqa: A002 - the name of the column
-        self.running += 1
-        await trio.sleep(0.1 * self.running)
-        self.running -= 1
-        return id
-
-
-@pytest.mark.thorough
-def test_calls_that_slow_each_other_down_are_limited_by_the_service(spark: SparkSession) -> None:
-    """Ten and more tasks have one call each, and the last one has six times its capacity."""
-    rows = spark.range(0, 12, 1, 12).union(spark.range(12, 60, 1, 1))
-    seen = Observation()
-    unordered_wait(rows, Saturated(), "same long", timeout=PATIENCE, capacity=8, metrics=seen).count()
-    verdict = explain(seen)
-    assert verdict.limit == "service", verdict
-    assert "The latency rose with the load" in verdict.sentences[-2]
-
-
-async def fails_twice(id: int) -> int:  # noqa: A002 - the name of the column
-    await trio.sleep(0.2)
-    raise ConnectionError("down")
-
-
-TROUBLE: dict[str, tuple[Any, dict[str, Any]]] = {
-    "retries": (fails_twice, {"timeout": PATIENCE, "retry": FixedDelay(3, 0.1, retry_on=ConnectionError)}),
-    "timeouts": (slow, {"timeout": 0.3}),
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("limit", TROUBLE)
-def test_calls_that_fail_are_limited_by_their_trouble(spark: SparkSession, limit: str) -> None:
-    function, options = TROUBLE[limit]
-    seen = Observation()
-    rows = spark.range(0, 12, 1, 1)
-    out = unordered_wait(rows, function, "same long", capacity=2, on_error="null", metrics=seen, **options)
-    assert out.where("same is null").count() == 12
-    assert explain(seen).limit == limit, explain(seen)
 
 
 async def large(id: int) -> bytes:  # noqa: A002 - the name of the column

@@ -506,32 +506,6 @@ def test_a_stream_calls_each_key_once_over_its_micro_batches_and_restarts(
         assert Counter(service.calls) == Counter(map(str, range(KEYS + 10)))
 
 
-@pytest.mark.thorough
-def test_every_operator_uses_the_memo_in_foreach_batch(
-    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
-) -> None:
-    visits.repartition(2).write.parquet(str(tmp_path / "source"))
-    client = service.client
-    found: list[Any] = []
-
-    def enrich(df: DataFrame, _: int) -> None:
-        out = ordered_wait(df, client.ask, "answer string", inputs=["key"], memo=tmp_path / "memo", timeout=PATIENCE)
-        found.extend(out.collect())
-
-    stream = spark.readStream.schema("id long, key long").option("maxFilesPerTrigger", 1)
-    query = (
-        stream.parquet(str(tmp_path / "source"))
-        .writeStream.foreachBatch(enrich)
-        .trigger(availableNow=True)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start()
-    )
-    assert query.awaitTermination(PATIENCE)
-    assert query.exception() is None
-    assert sorted((row.id, row.answer) for row in found) == [(n, str(n % KEYS)) for n in range(200)]
-    assert Counter(service.calls) == Counter(map(str, range(KEYS)))
-
-
 @pytest.mark.variation
 def test_a_job_that_runs_again_groups_only_missing_rows(spark: SparkSession, service: Service, tmp_path: Path) -> None:
     client = service.client

@@ -76,12 +76,6 @@ def test_new_columns_follow_the_old_ones_and_every_row_gets_its_own(numbers: Dat
 
 
 @ONE
-def test_transform_accepts_an_operator(numbers: DataFrame, wait: Any) -> None:
-    out = numbers.transform(wait, describe, "ten long, text string", timeout=PATIENCE).where("ten < 30")
-    assert sorted(row.text for row in out.collect()) == ["row 0", "row 1", "row 2"]
-
-
-@ONE
 def test_the_inputs_may_be_named_in_any_order_and_case(numbers: DataFrame, wait: Any) -> None:
     async def minus(left: int, right: int) -> int:
         return left - right
@@ -250,13 +244,3 @@ def test_a_bad_key_is_refused_when_the_plan_is_built(spark: SparkSession, key: A
     df = spark.range(3).withColumn("tags", F.array(F.lit(1)))
     with pytest.raises((TypeError, ValueError), match=message):
         keyed_wait(df, describe, "ten long, text string", key=key, timeout=PATIENCE)
-
-
-@pytest.mark.variation
-def test_operators_follow_each_other(numbers: DataFrame) -> None:
-    out = (
-        numbers.transform(ordered_wait, describe, "ten long, text string", timeout=PATIENCE)
-        .where("ten % 20 = 0")
-        .transform(unordered_wait, describe_as, "more long", inputs=["ten"], timeout=PATIENCE)
-    )
-    assert sorted((row.id, row.more) for row in out.collect()) == [(n, 100 * n) for n in range(0, ROWS, 2)]

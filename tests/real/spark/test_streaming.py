@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
-import socket
-import subprocess
-import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.entry_points import with_answer
 from tests.service import Client, Service
 from tests.support import PATIENCE, thorough_except
-from tests.wheel import ROOT, environment_of_a_user
 from udfs import AsyncFunction
 
 FILES = 2
@@ -127,68 +120,3 @@ def test_the_source_may_be_rate_and_the_sink_foreach_batch(
         query.stop()
     rows = sorted(row for rows in seen.values() for row in rows)
     assert rows == [(n, 2 * n) for n in range(len(rows))]
-
-
-class Lines:
-    """A server on loopback that sends lines to each client."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self._text = "".join(f"{line}\n" for line in lines).encode()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._connections: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self._connections.append(connection)
-            connection.sendall(self._text)
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join(PATIENCE)
-        for connection in self._connections:
-            connection.close()
-
-
-@pytest.fixture
-def lines() -> Iterator[Lines]:
-    server = Lines([str(n) for n in range(ROWS)])
-    yield server
-    server.close()
-
-
-@pytest.mark.thorough
-def test_the_source_may_be_a_socket_and_the_sink_the_console(lines: Lines) -> None:
-    """A query for each entry point, in a process whose console the test reads."""
-    entry_points = ["ordered", "unordered", "column"]
-    environment = environment_of_a_user(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
-    command = [sys.executable, str(Path(__file__).with_name("console_job.py")), str(lines.port), *entry_points]
-    rows: list[tuple[int, int]] = []
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, start_new_session=True, stdout=subprocess.PIPE, text=True
-    ) as job:
-        assert job.stdout is not None
-        watchdog = threading.Timer(PATIENCE, os.killpg, (job.pid, signal.SIGKILL))
-        watchdog.start()
-        try:
-            while len(rows) < len(entry_points) * ROWS and (line := job.stdout.readline()):
-                rows += [(int(one), int(two)) for one, two in re.findall(r"\| *(\d+)\| *(\d+)\|", line)]
-        finally:
-            watchdog.cancel()
-            os.killpg(job.pid, signal.SIGKILL)
-    assert sorted(rows) == sorted(len(entry_points) * [(n, 2 * n) for n in range(ROWS)])
-
-
-@pytest.mark.thorough
-def test_the_sink_may_be_memory(stream: Stream) -> None:
-    df = with_answer(stream.read(), "ordered", double, "long")
-    query = df.writeStream.format("memory").queryName("doubled").trigger(availableNow=True).start()
-    assert query.awaitTermination(PATIENCE)
-    assert [row.answer for row in stream.spark.table("doubled").orderBy("id").collect()] == list(range(0, 2 * ROWS, 2))
