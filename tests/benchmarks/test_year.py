@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import _year
+from tests.support import wait_until
 
 ARGUMENTS = {
     "/usr/bin/python3\0-m\0pyspark.daemon\0pyspark.worker\0": _year.SPARKS_THREAD,
@@ -39,7 +40,8 @@ def test_the_threads_of_a_session_have_cpu_times() -> None:
 def test_a_process_in_a_session_of_its_own_counts_until_it_has_ended() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as process:
         thread = str(process.pid), str(process.pid)
-        assert thread in {found for found, _, _ in _year._threads(os.getpid())}
+        # Until the kernel has its arguments, a new process looks like a zombie
+        wait_until(lambda: thread in {found for found, _, _ in _year._threads(os.getpid())})
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie, whose command nobody can read
         assert thread not in {found for found, _, _ in _year._threads(os.getpid())}

@@ -80,8 +80,8 @@ PLAIN = [
     for name in SCRIPTS
     if not is_local_spark(name) and name not in {*WITH_POSTGRES, *WITH_PAID, "spark_connect.py"}
 ]
-# `just test` runs the examples whose names begin like this: those that a newcomer sees first, and one with a forecast
-FIRST = ("readme", "index", "start", "stop", "rehearse")
+# `just test` runs the examples whose names begin like this: those that a newcomer sees first
+FIRST = ("readme", "index", "start", "stop")
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 
 

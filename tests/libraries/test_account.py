@@ -16,7 +16,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.libraries.telemetry import Backend
+from tests.libraries.telemetry import Backend, assert_nothing_left
 from tests.observing import Several
 from tests.properties.runs import on_virtual_time
 from tests.properties.test_comparison import scenario_of, source_of
@@ -125,6 +125,7 @@ def test_all_views_count_the_same_calls_and_records(seed: int) -> None:
     assert telemetry.counted("invocations") == outcomes
     assert sum(telemetry.counted("invocation.duration").values()) == made + numbers.cancelled
     assert len(telemetry.spans()) == len(records)
+    assert_nothing_left(telemetry)
     telemetry.shutdown()
     line = summary(numbers, totals.seconds)
     assert f"{numbers.retried:,} retried, {numbers.failed:,} failed, {numbers.timed_out:,} timed out" in line

@@ -27,11 +27,6 @@ print(sorted(new - sys.stdlib_module_names), "asyncio" in sys.modules)
     assert run_without(set(), code) == "['trio_asyncio_io'] False"
 
 
-def test_the_summary_does_not_need_rich() -> None:
-    code = "from trio_asyncio_io.progress import summary\nimport sys\nprint('rich' in sys.modules)"
-    assert run_without(set(), code) == "False"
-
-
 def test_without_rich_progress_names_the_extra_to_install() -> None:
     code = "from trio_asyncio_io.progress import progress\nwith progress(None): pass"
     assert run_without({"rich"}, code) == "ImportError: progress needs rich: in a clone, pip install '.[progress]'"
