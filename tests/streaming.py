@@ -1,8 +1,9 @@
-"""Streaming queries with state, on machines of any speed, and what their sinks have committed."""
+"""Streaming queries over files, also with state and on machines of any speed, and what their sinks have committed."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,11 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.streaming import DataStreamWriter
+
+from tests.support import PATIENCE
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -42,6 +48,65 @@ class PatientQuery:
                 raise
             self.query = self._start()
             return False
+
+
+class FileStream:
+    """A folder of files, one for each micro-batch, and a query that writes what it makes of them to another folder.
+
+    The query can be started again: it continues from its checkpoint.
+
+    Attributes:
+        columns: Those of the sink that are read.
+    """
+
+    def __init__(self, session: SparkSession, folder: Path) -> None:
+        self.session = session
+        self.source, self.sink, self.checkpoint = (str(folder / name) for name in ("source", "sink", "checkpoint"))
+        self.columns: tuple[str, ...] = ("id", "answer")
+        self._running: PatientQuery | None = None
+
+    def add(self, start: int, end: int, **columns: str) -> None:
+        """Add a file with the numbers from `start` on as the column `id`, and with these expressions."""
+        rows = self.session.range(start, end, 1, 1).select("id", *(F.expr(e).alias(n) for n, e in columns.items()))
+        rows.write.mode("append").parquet(self.source)
+
+    def read(self) -> DataFrame:
+        schema = self.session.read.parquet(self.source).schema
+        return self.session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(self.source)
+
+    def run(self, df: DataFrame) -> list[Any]:
+        """The rows of the sink when a query has read all files."""
+        query = self._writer(df).trigger(availableNow=True).start(self.sink)
+        assert query.awaitTermination(PATIENCE)
+        assert query.exception() is None
+        return committed(self.sink, self.columns)
+
+    def start(self, df: DataFrame) -> None:
+        """Start a query that waits for more files."""
+        writer = self._writer(df).trigger(processingTime="0 seconds")
+        self._running = PatientQuery(lambda: writer.start(self.sink))
+
+    @property
+    def query(self) -> Any:
+        """The query that was started last."""
+        assert self._running is not None
+        return self._running.query
+
+    def until(self, predicate: Callable[[list[Any]], bool]) -> list[Any]:
+        """The committed rows as soon as the predicate holds; the query's own exception if it fails before."""
+        assert self._running is not None
+        deadline = time.monotonic() + PATIENCE
+        while not predicate(rows := committed(self.sink, self.columns)):
+            assert not self._running.has_ended(0.05), "the query has ended"
+            assert time.monotonic() < deadline, f"{len(rows)} rows are committed: {rows}"
+        return rows
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self.query.stop()
+
+    def _writer(self, df: DataFrame) -> DataStreamWriter:
+        return df.writeStream.format("parquet").option("checkpointLocation", self.checkpoint)
 
 
 def committed(sink: Path | str, columns: tuple[str, ...] = ("id", "answer")) -> list[SimpleNamespace]:

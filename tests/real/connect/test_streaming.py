@@ -8,51 +8,38 @@ from typing import Any
 
 import pytest
 import trio
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tests.entry_points import with_answer
 from tests.service import Service
-from tests.streaming import ROCKSDB, STATE_STORE, PatientQuery, committed
-from tests.support import PATIENCE
+from tests.streaming import ROCKSDB, STATE_STORE, FileStream
 from udfs import CarryOver
 
-FILES = 2
 ROWS = 40
 
 
 @pytest.fixture
-def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
+def stream(spark: SparkSession, tmp_path: Path) -> FileStream:
     """0 to 39 with timestamps, in two micro-batches."""
-    source = str(tmp_path / "source")
-    for number in range(FILES):
-        rows = spark.range(number * ROWS // FILES, (number + 1) * ROWS // FILES, 1, 1)
-        rows.selectExpr("id", "timestamp_seconds(id) as ts").write.mode("append").parquet(source)
-    return spark.readStream.schema("id long, ts timestamp").option("maxFilesPerTrigger", 1).parquet(source)
-
-
-def finish(query: Any) -> None:
-    """Wait until the query ends without an error."""
-    assert query.awaitTermination(PATIENCE)
-    assert query.exception() is None
+    made = FileStream(spark, tmp_path)
+    for start in (0, 20):
+        made.add(start, start + 20, ts="timestamp_seconds(id)")
+    return made
 
 
 @pytest.mark.parametrize("entry_point", ["column", "ordered", "unordered", "keyed"])
-def test_every_row_is_called_once_and_written_once(
-    spark: SparkSession, stream: DataFrame, service: Service, tmp_path: Path, entry_point: str
-) -> None:
+def test_every_row_is_called_once_and_written_once(stream: FileStream, service: Service, entry_point: str) -> None:
     options: dict[str, Any] = {}
+    df = stream.read()
     if entry_point == "unordered":
-        stream = stream.withWatermark("ts", "1 minute")
+        df = df.withWatermark("ts", "1 minute")
         options = {"event_time": "ts", "max_out_of_orderness": "5 seconds"}
-    out = with_answer(stream, entry_point, service.client.ask, **options)
-    writer = out.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    finish(writer.trigger(availableNow=True).start(str(tmp_path / "sink")))
-    rows = committed(tmp_path / "sink")
+    rows = stream.run(with_answer(df, entry_point, service.client.ask, **options))
     assert sorted((row.id, row.answer) for row in rows) == [(n, str(n)) for n in range(ROWS)]
     assert Counter(service.calls) == Counter(map(str, range(ROWS)))
 
 
-def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, service: Service, tmp_path: Path) -> None:
+def test_stragglers_are_carried_over(stream: FileStream, service: Service) -> None:
     """The service leaves the first call of one row in ten unanswered."""
     attempts: Counter[str] = Counter()
 
@@ -63,16 +50,12 @@ def test_stragglers_are_carried_over(spark: SparkSession, stream: DataFrame, ser
         return question
 
     service.answer = answer
-    spark.conf.set(STATE_STORE, ROCKSDB)
+    stream.session.conf.set(STATE_STORE, ROCKSDB)
     carry_over = CarryOver(budget=1.0)
-    out = with_answer(stream, "unordered", service.client.ask, timeout=PATIENCE, carry_over=carry_over)
-    writer = out.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    running = PatientQuery(lambda: writer.trigger(processingTime="0.2 seconds").start(str(tmp_path / "sink")))
+    stream.start(with_answer(stream.read(), "unordered", service.client.ask, carry_over=carry_over))
     try:
-        while len(committed(tmp_path / "sink")) < ROWS:
-            assert not running.has_ended(0.2)
+        rows = stream.until(lambda rows: len(rows) >= ROWS)
     finally:
-        running.query.stop()
-    rows = committed(tmp_path / "sink")
+        stream.stop()
     assert sorted((row.id, row.answer) for row in rows) == [(n, str(n)) for n in range(ROWS)]
     assert all(attempts[str(n)] > 1 for n in range(0, ROWS, 10))  # they were carried over

@@ -69,6 +69,7 @@ def jobs(spark: SparkSession) -> Iterator[Callable[[], Any]]:
 
 def main() -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.python.daemon.module", "preloading_daemon")  # each failed job ends its workers
     with builder.getOrCreate() as spark:
         for job in jobs(spark):
             try:

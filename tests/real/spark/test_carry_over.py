@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.service import Service
-from tests.streaming import ROCKSDB, STATE_STORE, PatientQuery, committed
+from tests.streaming import ROCKSDB, STATE_STORE, FileStream
 from tests.support import PATIENCE, thorough_except
 from udfs import CarryOver, keyed_wait, ordered_wait, unordered_wait
 from udfs._sent.bucket_ids import bucket_ids
@@ -34,56 +33,9 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     spark.createDataFrame([(0,)], "id long")  # makes the first session the active one again
 
 
-class Stream:
-    """A folder of files, one for each micro-batch, and a query that writes what it makes of them to another folder."""
-
-    columns: tuple[str, ...] = ("id", "answer")  # of the sink
-
-    def __init__(self, session: SparkSession, folder: Path) -> None:
-        self.session = session
-        self.source, self.sink, self.checkpoint = (str(folder / name) for name in ("source", "sink", "checkpoint"))
-        self.running: PatientQuery | None = None
-
-    @property
-    def query(self) -> Any:
-        """The query that was started last."""
-        assert self.running is not None
-        return self.running.query
-
-    def add(self, start: int, end: int, **columns: str) -> None:
-        rows = self.session.range(start, end, 1, 1).select("id", *(F.expr(e).alias(n) for n, e in columns.items()))
-        rows.write.mode("append").parquet(self.source)
-
-    def read(self) -> DataFrame:
-        schema = self.session.read.parquet(self.source).schema
-        return self.session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(self.source)
-
-    def start(self, df: DataFrame) -> None:
-        writer = df.writeStream.format("parquet").option("checkpointLocation", self.checkpoint)
-        writer = writer.trigger(processingTime="0 seconds")
-        self.running = PatientQuery(lambda: writer.start(self.sink))
-
-    def has_ended(self, seconds: float) -> bool:
-        """Wait up to this long, and return whether the query has ended. Raises the query's own exception."""
-        assert self.running is not None
-        return self.running.has_ended(seconds)
-
-    def until(self, predicate: Callable[[list[Any]], bool]) -> list[Any]:
-        """The committed rows as soon as the predicate holds; the query's own exception if it fails before."""
-        deadline = time.monotonic() + PATIENCE
-        while not predicate(rows := committed(self.sink, self.columns)):
-            assert not self.has_ended(0.05), "the query has ended"
-            assert time.monotonic() < deadline, f"{len(rows)} rows are committed: {rows}"
-        return rows
-
-    def stop(self) -> None:
-        if self.running is not None:
-            self.query.stop()
-
-
 @pytest.fixture
-def stream(session: SparkSession, tmp_path: Path) -> Iterator[Stream]:
-    made = Stream(session, tmp_path)
+def stream(session: SparkSession, tmp_path: Path) -> Iterator[FileStream]:
+    made = FileStream(session, tmp_path)
     yield made
     made.stop()
 
@@ -115,7 +67,7 @@ def ids(rows: list[Any]) -> list[int]:
 
 @pytest.mark.thorough
 def test_stragglers_do_not_delay_the_micro_batch_and_come_out_once_without_new_data(
-    stream: Stream, service: Service
+    stream: FileStream, service: Service
 ) -> None:
     held = Held(service, 0, 5, 10, 15, 19)
     stream.add(0, 20)
@@ -131,7 +83,7 @@ def test_stragglers_do_not_delay_the_micro_batch_and_come_out_once_without_new_d
     assert all(calls[question] > 1 for question in held.questions)  # they were carried over
 
 
-def test_the_function_may_use_a_broadcast_variable(stream: Stream, session: SparkSession) -> None:
+def test_the_function_may_use_a_broadcast_variable(stream: FileStream, session: SparkSession) -> None:
     names = session.sparkContext.broadcast({0: "zero", 1: "one"})
 
     async def name(id: int) -> str:  # noqa: A002 - the column
@@ -144,7 +96,7 @@ def test_the_function_may_use_a_broadcast_variable(stream: Stream, session: Spar
 
 
 @pytest.mark.thorough
-def test_rows_above_the_limit_delay_the_micro_batch(stream: Stream, service: Service) -> None:
+def test_rows_above_the_limit_delay_the_micro_batch(stream: FileStream, service: Service) -> None:
     """A call that takes ten budgets is still answered in the first attempt."""
     echo = service.answer
     none = CarryOver(0.05, 0)
@@ -163,7 +115,7 @@ def test_rows_above_the_limit_delay_the_micro_batch(stream: Stream, service: Ser
 
 
 @pytest.mark.thorough
-def test_a_row_that_is_carried_too_long_is_a_dead_letter(stream: Stream, service: Service) -> None:
+def test_a_row_that_is_carried_too_long_is_a_dead_letter(stream: FileStream, service: Service) -> None:
     Held(service, 3)
     stream.add(0, 5)
     stream.columns = ("id", "answer", "error")
@@ -192,7 +144,7 @@ COLUMNS = {
 
 
 @pytest.mark.thorough
-def test_rows_of_all_types_come_out_of_the_state_unchanged(stream: Stream, service: Service) -> None:
+def test_rows_of_all_types_come_out_of_the_state_unchanged(stream: FileStream, service: Service) -> None:
     held = Held(service, 0, 1, 2)
     stream.add(0, 3, **COLUMNS)
     stream.start(carried(stream.read(), service))
@@ -206,7 +158,9 @@ def test_rows_of_all_types_come_out_of_the_state_unchanged(stream: Stream, servi
 
 
 @pytest.mark.thorough
-def test_keyed_rows_keep_the_order_of_their_key_when_they_are_carried_over(stream: Stream, service: Service) -> None:
+def test_keyed_rows_keep_the_order_of_their_key_when_they_are_carried_over(
+    stream: FileStream, service: Service
+) -> None:
     held = Held(service, 0, 3)
     stream.add(0, 20, team="id % 3")
     stream.start(carried(stream.read(), service, wait=keyed_wait, key="team"))
@@ -221,7 +175,7 @@ def test_keyed_rows_keep_the_order_of_their_key_when_they_are_carried_over(strea
         assert set(calls) == set(range(team, 20, 3))
 
 
-def stop_with_two_carried_rows(stream: Stream, service: Service) -> None:
+def stop_with_two_carried_rows(stream: FileStream, service: Service) -> None:
     held = Held(service, 0, 5)
     stream.add(0, 10)
     stream.start(carried(stream.read(), service))
@@ -231,7 +185,7 @@ def stop_with_two_carried_rows(stream: Stream, service: Service) -> None:
 
 
 @pytest.mark.thorough
-def test_a_restarted_query_continues_with_the_rows_that_were_carried_over(stream: Stream, service: Service) -> None:
+def test_a_restarted_query_continues_with_the_rows_that_were_carried_over(stream: FileStream, service: Service) -> None:
     stop_with_two_carried_rows(stream, service)
     stream.add(10, 20)
     stream.start(carried(stream.read(), service))
@@ -241,7 +195,7 @@ def test_a_restarted_query_continues_with_the_rows_that_were_carried_over(stream
 @pytest.mark.thorough
 @pytest.mark.parametrize("wait", [keyed_wait, unordered_wait], ids=lambda wait: wait.__name__)
 def test_a_query_may_restart_with_another_number_of_shuffle_partitions(
-    stream: Stream, service: Service, wait: Any
+    stream: FileStream, service: Service, wait: Any
 ) -> None:
     """Spark keeps the checkpoint's number for the state. A key must stay in the bucket that has its earlier rows."""
     held = Held(service, *range(6))
@@ -272,7 +226,7 @@ def test_a_query_may_restart_with_another_number_of_shuffle_partitions(
 
 
 @pytest.mark.thorough
-def test_a_column_of_another_type_is_refused_while_rows_are_carried_over(stream: Stream, service: Service) -> None:
+def test_a_column_of_another_type_is_refused_while_rows_are_carried_over(stream: FileStream, service: Service) -> None:
     Held(service, 0)
     stream.add(0, 1, number="cast(id as float)")
 
@@ -289,7 +243,7 @@ def test_a_column_of_another_type_is_refused_while_rows_are_carried_over(stream:
 
 
 @pytest.mark.thorough
-def test_columns_of_any_name_are_carried_over_and_may_be_keys(stream: Stream, service: Service) -> None:
+def test_columns_of_any_name_are_carried_over_and_may_be_keys(stream: FileStream, service: Service) -> None:
     held = Held(service, 0)
     stream.add(0, 4)
     df = stream.read().selectExpr("id as `the.id`", "id % 2 as `a``b`")
@@ -303,7 +257,7 @@ def test_columns_of_any_name_are_carried_over_and_may_be_keys(stream: Stream, se
 
 
 @pytest.mark.thorough
-def test_a_micro_batch_that_only_the_sink_has_committed_is_not_repeated(stream: Stream, service: Service) -> None:
+def test_a_micro_batch_that_only_the_sink_has_committed_is_not_repeated(stream: FileStream, service: Service) -> None:
     """The driver may die between the two commits. Repeated, the batch would carry other rows over than it wrote."""
     stop_with_two_carried_rows(stream, service)
     for log in ("offsets", "commits"):
@@ -325,11 +279,6 @@ def test_each_bucket_has_a_partition_of_its_own(session: SparkSession, partition
     assert sorted(row.p for row in rows.select(F.spark_partition_id().alias("p")).collect()) == list(range(partitions))
 
 
-@pytest.fixture
-def endless(session: SparkSession) -> DataFrame:
-    return session.readStream.format("rate").load().withColumnRenamed("value", "id")
-
-
 def test_a_batch_has_no_later_micro_batch_to_carry_to(session: SparkSession, service: Service) -> None:
     with pytest.raises(ValueError, match="carry_over is for a streaming DataFrame"):
         carried(session.range(3), service)
@@ -342,17 +291,26 @@ def test_another_state_store_is_refused_with_the_setting_to_set(session: SparkSe
         carried(df, service)
 
 
-def test_event_time_and_carry_over_exclude_each_other(endless: DataFrame, service: Service) -> None:
-    event_time = {"event_time": "timestamp", "max_out_of_orderness": "1 second"}
-    with pytest.raises(ValueError, match="carry_over and event_time='timestamp' exclude each other"):
-        carried(endless, service, **event_time)
-
-
-def test_ordered_wait_refuses_a_carry_over_and_gives_the_reason(endless: DataFrame, service: Service) -> None:
-    with pytest.raises(TypeError, match="ordered_wait has no carry_over: one straggler would delay, and carry over"):
-        carried(endless, service, wait=ordered_wait)
-
-
-def test_a_number_of_seconds_is_not_a_carry_over(endless: DataFrame, service: Service) -> None:
-    with pytest.raises(TypeError, match=r"carry_over must be a CarryOver, such as CarryOver\(budget=5\.0\), got 5\.0"):
-        carried(endless, service, carry_over=5.0)
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"event_time": "timestamp", "max_out_of_orderness": "1 second"},
+            ValueError,
+            "carry_over and event_time='timestamp' exclude each other",
+        ),
+        (
+            {"wait": ordered_wait},
+            TypeError,
+            "ordered_wait has no carry_over: one straggler would delay, and carry over",
+        ),
+        ({"carry_over": 5.0}, TypeError, r"carry_over must be a CarryOver, such as CarryOver\(budget=5\.0\), got 5\.0"),
+    ],
+    ids=["event time", "an order", "seconds"],
+)
+def test_what_does_not_go_with_a_carry_over_is_refused(
+    session: SparkSession, service: Service, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    endless = session.readStream.format("rate").load().withColumnRenamed("value", "id")
+    with pytest.raises(error, match=message):
+        carried(endless, service, **options)

@@ -50,14 +50,6 @@ def test_three_operators_in_a_row_have_an_error_column_each(spark: SparkSession)
     ]
 
 
-def test_the_error_column_of_an_operator_before_is_named_in_the_advice(spark: SparkSession) -> None:
-    first = ordered_wait(spark.range(1), locate, "lat double, lon double", timeout=PATIENCE, on_error="column")
-    with pytest.raises(
-        ValueError, match=r"there is a column 'error' already: .* with error=\"\.\.\.\", or drop the old one"
-    ):
-        ordered_wait(first, weather, "temp double", timeout=PATIENCE, on_error="column")
-
-
 @pytest.mark.variation
 def test_a_repeated_micro_batch_replaces_its_results_and_its_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     """As the page on dead letters does it: each micro-batch has a folder of its own in both tables."""

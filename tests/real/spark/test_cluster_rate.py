@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import Observation, SparkSession
 
-from tests.entry_points import COLUMN_AND_ROWS, EVERY_ENTRY_POINT, with_answer
+from tests.entry_points import COLUMN_AND_ROWS, with_answer
 from tests.service import Service
 from tests.support import PATIENCE, thorough_except
 from udfs import ClusterRate, explain, ordered_wait
@@ -101,7 +101,8 @@ def hang_up(listener: socket.socket, connections: int) -> None:
         listener.accept()[0].close()
 
 
-@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
+@pytest.mark.thorough
+@pytest.mark.parametrize("entry_point", ["column", "unordered"])
 def test_calls_wait_while_the_source_is_away_and_continue_when_it_is_back(
     spark: SparkSession, service: Service, entry_point: str
 ) -> None:
@@ -131,7 +132,7 @@ def test_calls_wait_while_the_source_is_away_and_continue_when_it_is_back(
         assert "ClusterRateSourceAway" in str(verdict)
 
 
-@EVERY_ENTRY_POINT
+@pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
 def test_a_task_fails_when_the_source_was_away_for_too_long(
     spark: SparkSession, service: Service, entry_point: str
 ) -> None:

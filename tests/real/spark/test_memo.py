@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -11,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -305,27 +303,6 @@ def test_a_damaged_file_is_refused_by_name_in_queries_and_when_it_is_read(
         path.unlink()
     unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE).count()
     assert len(service.calls) == 2 * KEYS
-
-
-@pytest.mark.variation
-def test_a_copy_of_the_table_still_belongs_to_its_function(visits: DataFrame, service: Service, tmp_path: Path) -> None:
-    unordered_wait(
-        visits, service.client.ask, "temp string", inputs=["key"], memo=tmp_path / "a", timeout=PATIENCE
-    ).count()
-    (tmp_path / "b").mkdir()
-    for path in (tmp_path / "a").glob("[!_]*"):
-        shutil.copy(path, tmp_path / "b")
-    with pytest.raises(MemoError, match="has function 'ask', and this query has 'fails': give each function a memo"):
-        unordered_wait(visits, fails, "temp string", memo=tmp_path / "b", timeout=PATIENCE)
-
-
-def test_strings_that_are_not_compared_by_their_bytes_are_refused(visits: DataFrame, tmp_path: Path) -> None:
-    if pyspark.__version__.startswith("3."):
-        pytest.skip("Spark 3.5 has no collations")
-    df = visits.selectExpr("collate(cast(key as string), 'UTF8_LCASE') as key")
-    with pytest.raises(TypeError, match="memo compares strings by their bytes, and 'key' is string collate UTF8_LCASE"):
-        unordered_wait(df, fails, "answer string", memo=tmp_path / "memo", timeout=PATIENCE)
-    assert not (tmp_path / "memo").exists()
 
 
 @pytest.mark.variation

@@ -44,12 +44,6 @@ def test_a_column_whose_name_has_a_dot_takes_precedence_over_a_field(spark: Spar
     assert ordered_wait(df, up, "v long", inputs=["a.b"], timeout=PATIENCE).first()["v"] == 2  # type: ignore[index]
 
 
-def test_an_ambiguous_name_is_refused_as_an_input(spark: SparkSession) -> None:
-    df = spark.range(1).selectExpr("id", "1 as x", "2 as X")
-    with pytest.raises(ValueError, match="there are several columns 'x': rename them first"):
-        ordered_wait(df, up, "v long", inputs=["x"], timeout=PATIENCE)
-
-
 @pytest.mark.variation
 @pytest.mark.parametrize("wait", thorough_except([keyed_by_dot], BOTH), ids=lambda wait: wait.__name__)
 def test_columns_of_any_name_may_be_inputs_in_a_stream(spark: SparkSession, tmp_path: Path, wait: Any) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 def test_neither_the_driver_nor_a_worker_prints_a_secret() -> None:
     """The output has the logs of the JVM and of the workers, and the errors with their causes."""
-    command = [sys.executable, str(Path(__file__).with_name("secrets_job.py"))]
+    here = Path(__file__).parent
     environment = {**os.environ, "TEST_SECRET": "sk-5EC4ET", "PYSPARK_PYTHON": sys.executable}
+    environment["PYTHONPATH"] = str(here / "workers")
+    command = [sys.executable, str(here / "secrets_job.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     output = done.stdout + done.stderr
     assert (output.count("RAISED Traceback"), output.count("RETURNED [Row(message=")) == (8, 2), output

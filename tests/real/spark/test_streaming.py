@@ -10,51 +10,21 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.entry_points import with_answer
 from tests.service import Client, Service
+from tests.streaming import FileStream
 from tests.support import PATIENCE, thorough_except
 from udfs import AsyncFunction
 
-FILES = 2
-ROWS_PER_FILE = 20
-ROWS = FILES * ROWS_PER_FILE
-
-
-class Stream:
-    """A folder of files as a stream, one file for each micro-batch, and a query over it that can be restarted."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark = spark
-        self.source, self.sink, self.checkpoint = (str(folder / name) for name in ("source", "sink", "checkpoint"))
-        self.files = 0
-
-    def add(self, files: int) -> None:
-        """Add files with the next numbers."""
-        for number in range(self.files, self.files + files):
-            rows = self.spark.range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE, 1, 1)
-            rows.withColumn("ts", F.timestamp_seconds("id")).write.mode("append").parquet(self.source)
-        self.files += files
-
-    def read(self) -> DataFrame:
-        return (
-            self.spark.readStream.schema("id long, ts timestamp").option("maxFilesPerTrigger", 1).parquet(self.source)
-        )
-
-    def run(self, df: DataFrame) -> list[Any]:
-        """The rows of the sink when the query has read all files."""
-        writer = df.writeStream.format("parquet").option("checkpointLocation", self.checkpoint)
-        query = writer.trigger(availableNow=True).start(self.sink)
-        assert query.awaitTermination(PATIENCE)
-        assert query.exception() is None
-        return self.spark.read.parquet(self.sink).collect()
+ROWS = 40
 
 
 @pytest.fixture
-def stream(spark: SparkSession, tmp_path: Path) -> Stream:
-    made = Stream(spark, tmp_path)
-    made.add(FILES)
+def stream(spark: SparkSession, tmp_path: Path) -> FileStream:
+    made = FileStream(spark, tmp_path)
+    for start in (0, 20):
+        made.add(start, start + 20, ts="timestamp_seconds(id)")
     return made
 
 
@@ -72,7 +42,7 @@ class Connected(AsyncFunction[int, str]):
 
 
 @pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "ordered", "unordered", "keyed"]))
-def test_every_row_is_called_once_and_written_once(stream: Stream, service: Service, entry_point: str) -> None:
+def test_every_row_is_called_once_and_written_once(stream: FileStream, service: Service, entry_point: str) -> None:
     options: dict[str, Any] = {}
     df = stream.read()
     if entry_point == "unordered":
@@ -85,13 +55,13 @@ def test_every_row_is_called_once_and_written_once(stream: Stream, service: Serv
     assert Counter(service.calls) == Counter([*map(str, range(ROWS)), *opened])
 
 
-def test_a_query_continues_from_its_checkpoint(stream: Stream, service: Service) -> None:
+def test_a_query_continues_from_its_checkpoint(stream: FileStream, service: Service) -> None:
     df = with_answer(stream.read(), "unordered", service.client.ask)
     assert len(stream.run(df)) == ROWS
-    stream.add(1)
+    stream.add(ROWS, 60, ts="timestamp_seconds(id)")
     rows = stream.run(df)
-    assert sorted(row.answer for row in rows) == sorted(map(str, range(ROWS + ROWS_PER_FILE)))
-    assert Counter(service.calls) == Counter(map(str, range(ROWS + ROWS_PER_FILE)))
+    assert sorted(row.answer for row in rows) == sorted(map(str, range(60)))
+    assert Counter(service.calls) == Counter(map(str, range(60)))
 
 
 async def double(value: int) -> int:

@@ -80,7 +80,7 @@ def test_a_variant_is_refused_by_name_where_spark_lacks_it(spark: SparkSession) 
 
 @pytest.mark.parametrize("entry_point", thorough_except(["rows"], ["column", "rows"]))
 def test_an_input_may_be_returned_unchanged(spark: SparkSession, zone: str, entry_point: str) -> None:
-    """With nulls in between. Spark shows the result as it shows the value."""
+    """With nulls in between. Spark shows the result as it shows the value, and the input is as it was."""
 
     async def give_back(*values: Any) -> tuple[Any, ...]:
         return values
@@ -94,6 +94,9 @@ def test_an_input_may_be_returned_unchanged(spark: SparkSession, zone: str, entr
     else:
         schema = T.StructType([T.StructField(f"{f.name}_2", f.dataType) for f in df.schema.fields[1:]])
         out = ordered_wait(df, give_back, schema, inputs=list(COLUMNS), timeout=PATIENCE)
+    given = out.select("id", *COLUMNS)
+    assert given.schema == df.schema
+    assert {row.id: repr(row) for row in given.collect()} == {row.id: repr(row) for row in df.collect()}
     rows = out.collect()
     assert len(rows) == 20
     for row in rows:
