@@ -34,13 +34,6 @@ def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
     assert "![The service is down for a minute: started calls per second](page-outage.svg)" in text
 
 
-@pytest.mark.thorough
-def test_a_page_can_be_written_from_the_file_alone(tmp_path: Path) -> None:
-    page = tmp_path / "resilience.md"
-    assert resilience(["--read", str(PAGES / "resilience.json"), "--page", str(page)]) == 0
-    assert page.read_text(encoding="utf-8") == (PAGES / "resilience.md").read_text(encoding="utf-8")
-
-
 def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         resilience(["nothing"])

@@ -77,16 +77,6 @@ def test_a_job_runs_each_python_of_the_classifiers() -> None:
     assert set(pythons) - set(installed.split()) == set()
 
 
-def test_the_tests_run_each_week_with_new_releases() -> None:
-    triggers = load(ROOT / ".github/workflows/tests.yml")[True]  # YAML reads `on` as a boolean
-    assert len(triggers["schedule"]) == 1
-
-
-def test_actions_and_packages_are_updated_by_requests() -> None:
-    updates = load(ROOT / ".github/dependabot.yml")["updates"]
-    assert {each["package-ecosystem"] for each in updates} == {"github-actions", "pip"}
-
-
 def test_each_command_of_a_workflow_exists() -> None:
     recipes = set(
         re.findall(r"^([a-z]\w*)[^:=\n]*:(?!=)", (ROOT / "justfile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -134,22 +134,17 @@ def test_a_version_of_another_form_is_refused(repository: Path, version: str) ->
     assert f"got '{version}'" in done.stderr
 
 
-def test_a_version_that_has_a_tag_is_refused(repository: Path) -> None:
-    git(repository, "tag", "v1.2.3")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["git", "tag", "v1.2.3"], "v1.2.3 exists"),
+        (["touch", "new.txt"], "not clean"),
+        (["git", "switch", "--quiet", "--create", "branch"], "git switch main"),
+    ],
+    ids=["a version that has a tag", "a working tree with changes", "another branch"],
+)
+def test_a_repository_that_is_not_ready_is_refused(repository: Path, change: list[str], message: str) -> None:
+    subprocess.run(change, cwd=repository, check=True)
     done = release(repository, "1.2.3")
     assert done.returncode != 0
-    assert "v1.2.3 exists" in done.stderr
-
-
-def test_a_working_tree_with_changes_is_refused(repository: Path) -> None:
-    (repository / "new.txt").touch()
-    done = release(repository, "1.2.3", "--dry-run")
-    assert done.returncode != 0
-    assert "not clean" in done.stderr
-
-
-def test_a_release_from_another_branch_is_refused(repository: Path) -> None:
-    git(repository, "switch", "--quiet", "--create", "branch")
-    done = release(repository, "1.2.3")
-    assert done.returncode != 0
-    assert "git switch main" in done.stderr
+    assert message in done.stderr

@@ -35,15 +35,11 @@ def settings(capacity: int, buffer: int, calls: tuple[float, float, float], rate
 
 SETTINGS = {
     "one slot": settings(1, 1, (0.05, 0.1, 1.0)),
-    "one slot with a buffer": settings(1, 10, (0.05, 0.1, 1.0)),
     "no stragglers": settings(10, 10, (0.05, 0.0, 1.0)),
-    "a buffer as large as the capacity": settings(10, 10, (0.05, 0.05, 1.0)),
     "a buffer that is too small": settings(10, 30, (0.02, 0.02, 2.0)),
     "a buffer that is large enough": settings(10, 200, (0.02, 0.02, 2.0)),
-    "many stragglers": settings(20, 100, (0.1, 0.5, 0.5)),
     "long stragglers": settings(5, 50, (0.01, 0.01, 30.0)),
     "stragglers that are quicker than the others": settings(5, 7, (0.5, 0.2, 0.05)),
-    "a rate limit below the capacity": settings(10, 50, (0.05, 0.0, 1.0), rate=20),
     "a rate limit and stragglers": settings(10, 20, (0.05, 0.05, 2.0), rate=50),
     "a rate limit that does not matter": settings(3, 30, (0.2, 0.05, 1.0), rate=1000),
     "more slots than records": settings(500, 500, (0.1, 0.1, 1.0)),

@@ -84,7 +84,7 @@ def matches(labels: dict[str, str], matcher: Any) -> bool:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_each_query_selects_samples_of_an_observed_operator(samples: Samples, query: str) -> None:
+def test_each_query_selects_samples_of_an_operator_and_groups_by_their_labels(samples: Samples, query: str) -> None:
     selectors = [node for node in nodes(parsed(query)) if isinstance(node, promql_parser.VectorSelector)]
     assert selectors
     for selector in selectors:
@@ -94,16 +94,11 @@ def test_each_query_selects_samples_of_an_observed_operator(samples: Samples, qu
             if all(matches(labels, matcher) for matcher in selector.matchers.matchers)
         ]
         assert found, f"nothing matches {selector.prettify()} among {sorted(samples)}"
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_each_query_groups_by_labels_that_its_samples_have(samples: Samples, query: str) -> None:
     for node in nodes(parsed(query)):
-        if not isinstance(node, promql_parser.AggregateExpr) or node.modifier is None:
-            continue
-        for selector in nodes(node):
-            if isinstance(selector, promql_parser.VectorSelector):
-                assert all(set(node.modifier.labels) <= labels.keys() for labels in samples[selector.name])
+        if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
+            for selector in nodes(node):
+                if isinstance(selector, promql_parser.VectorSelector):
+                    assert all(set(node.modifier.labels) <= labels.keys() for labels in samples[selector.name])
 
 
 def test_the_choice_of_operators_lists_the_observed_ones(samples: Samples) -> None:

@@ -154,16 +154,6 @@ async def test_the_terminal_is_restored(async_wait: Any, autojump_clock: MockClo
     assert written(console).rpartition(ERASE)[2].count("\n") == 1
 
 
-async def test_the_terminal_is_restored_after_leaving_early(async_wait: Any, autojump_clock: MockClock) -> None:
-    console = terminal()
-    async with async_wait("abc", Scripted(default=Step(0.3)), timeout=5.0, capacity=1) as results:
-        with progress(results, console=console) as rows:
-            async for _ in rows:
-                break
-    assert written(console).count(SHOW) == 1
-    assert frames(console)[-1] == "1 output in 300 ms (3.33/s), 0 retried, 0 failed, 0 timed out"
-
-
 @pytest.mark.parametrize("console_of", [terminal, log])
 async def test_an_exception_of_an_element_is_raised_unchanged(
     async_wait: Any, autojump_clock: MockClock, console_of: Any
@@ -268,16 +258,6 @@ async def test_progress_accepts_the_output_of_an_operator(autojump_clock: MockCl
         with progress(operator.output, console=console) as rows:
             assert [row async for row in rows] == ["a"]
     assert written(console) == "1 output in 2 s (0.5/s), 0 retried, 0 failed, 0 timed out\n"
-
-
-async def test_progress_does_not_receive_dead_letters(async_wait: Any, autojump_clock: MockClock) -> None:
-    console = log()
-    function = Scripted({"a": Step(1.0, error=OSError)}, default=Step(2.0))
-    async with async_wait("ab", function, timeout=5.0, on_error="dead_letter") as results:
-        with progress(results, total=2, console=console) as rows:
-            assert [row async for row in rows] == ["b"]
-        assert [dead_letter.element async for dead_letter in results.dead_letters] == ["a"]
-    assert written(console) == "1 output in 2 s (0.5/s), 0 retried, 1 failed, 0 timed out\n"
 
 
 async def test_the_line_of_an_empty_source_is_shown(autojump_clock: MockClock) -> None:

@@ -70,15 +70,6 @@ def test_a_column_may_be_used_wherever_spark_accepts_one(spark: SparkSession, nu
     assert numbers.select(column("id")).columns == ["tenfold(id)"]
 
 
-def test_operators_follow_each_other_and_keep_the_order_and_the_other_columns(numbers: DataFrame) -> None:
-    out = (
-        numbers.withColumn("text", F.concat(F.lit("n"), "id"))
-        .transform(ordered_wait, tenfold, "ten long", inputs=["id"], timeout=PATIENCE)
-        .transform(ordered_wait, tenfold, "hundred long", inputs=["ten"], timeout=PATIENCE)
-    )
-    assert out.collect() == [(n, f"n{n}", 10 * n, 100 * n) for n in range(ROWS)]
-
-
 @EVERY_ENTRY_POINT
 def test_a_failed_row_is_null_or_has_its_error(numbers: DataFrame, entry_point: str) -> None:
     out = with_answer(numbers, entry_point, trouble, "long", on_error="null").where("answer is null").collect()

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.processes import is_alive
 from tests.support import PATIENCE, wait_until
 from udfs.check import Finding
 from udfs.demo import __main__ as demo
@@ -101,13 +102,6 @@ def descendants(pid: int) -> list[int]:
     threads = Path(f"/proc/{pid}/task").glob("*/children")
     children = [int(child) for thread in threads for child in thread.read_text().split()]
     return [*children, *(each for child in children for each in descendants(child))]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.spark

@@ -149,16 +149,6 @@ def test_the_estimate_is_enough_for_any_text_if_each_byte_is_a_token(
     assert 0 < stats(names)["dollars"] <= sum(map(names["dollars"], texts))
 
 
-def test_a_text_is_paid_as_it_is_and_not_escaped(
-    names: dict[str, Any], app: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    content = app.content
-    monkeypatch.setattr(app, "content", lambda prompt: (read.append(prompt.read), content(prompt))[1])
-    rated(names, names["OpenAI"](), ["一个感人的故事"])
-    assert "一个感人的故事" in read[0]
-
-
 # Answers in which something is wrong
 
 

@@ -80,14 +80,11 @@ def test_latencies_have_a_mean_of_20_ms_and_a_long_tail() -> None:
     assert median(seconds) == pytest.approx(0.012, rel=0.05)
 
 
-def test_with_faults_one_request_in_a_hundred_is_a_straggler_and_one_in_two_hundred_fails() -> None:
+def test_only_with_faults_one_request_in_a_hundred_is_a_straggler_and_one_in_two_hundred_fails() -> None:
     decided = [latency(f"/planes/N{number}", 1, faults=True) for number in range(MANY)]
     assert share_within(sum(seconds >= 0.5 for seconds, _ in decided), 0.01)
     assert max(seconds for seconds, _ in decided) < 1.5
     assert share_within(sum(fails for _, fails in decided), 0.005)
-
-
-def test_without_faults_no_request_fails() -> None:
     assert not any(latency(f"/planes/N{number}", 1, faults=False)[1] for number in range(MANY))
 
 
@@ -168,11 +165,3 @@ def test_busy_is_a_200_only_after_retry_after(app: LookupApp, clock: Clock) -> N
     assert [first.status, second.status, third.status] == [429, 429, 200]
     assert [each.headers.get(b"retry-after") for each in (first, second, third)] == [b"1", b"1", None]
     assert statuses(app, "/busy/a") == [429], "it starts over after a 200"
-
-
-def test_a_reset_includes_flaky(app: LookupApp) -> None:
-    assert [request(app, "/flaky/a")[0], request(app, "/reset", "POST")[0], request(app, "/flaky/a")[0]] == [
-        503,
-        200,
-        503,
-    ]

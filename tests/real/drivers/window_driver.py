@@ -1,6 +1,6 @@
 """A driver for test_fixed_window.py: four tasks at once call a service that admits a number of calls per second.
 
-    python window_driver.py URL ROWS [--no-gate]
+    python window_driver.py URL ROWS
 
 It writes the sorted ids of the answers.
 """
@@ -41,7 +41,7 @@ class Fetch(AsyncFunction[int, str]):
         await self.client.aclose()
 
 
-def main(url: str, rows: int, *, is_gated: bool) -> None:
+def main(url: str, rows: int) -> None:
     spark = SparkSession.builder.config(map=CONF).getOrCreate()
     df = unordered_wait(
         spark.range(0, rows, 1, TASKS),
@@ -50,10 +50,10 @@ def main(url: str, rows: int, *, is_gated: bool) -> None:
         timeout=600.0,
         capacity=20,
         retry=ExponentialBackoff(1_000, 0.1, 5.0, retry_on=transient),
-        gate=Auto(most=20) if is_gated else None,
+        gate=Auto(most=20),
     )
     sys.stdout.write(" ".join(map(str, sorted(int(row.answer) for row in df.collect()))))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), is_gated="--no-gate" not in sys.argv)
+    main(sys.argv[1], int(sys.argv[2]))

@@ -78,19 +78,6 @@ def test_the_error_of_a_streaming_query_starts_with_them(spark: SparkSession, tm
 
 
 @ROWS_ONLY
-def test_the_cause_reaches_the_driver_too(numbers: DataFrame, entry_point: str) -> None:
-    async def look_up(id: int) -> int:  # noqa: A002 - the name of the column
-        try:
-            return {0: 1}[id]
-        except KeyError as error:
-            raise LookupError("not in the list") from error
-
-    text = "\n".join(error_lines(enriched(numbers.where("id = 7"), entry_point, look_up)))
-    assert "KeyError: 7" in text
-    assert "The above exception was the direct cause of the following exception" in text
-
-
-@ROWS_ONLY
 def test_a_result_of_the_wrong_type_fails_the_job_and_names_row_and_value(numbers: DataFrame, entry_point: str) -> None:
     lines = error_lines(enriched(numbers.where("id <> 7"), entry_point, trouble))
     assert "trouble returned str 'thirty-three' for row (33), but " in lines[-1]

@@ -139,25 +139,6 @@ def test_results_that_an_earlier_job_stored_are_not_requested_again(
 
 
 @EVERY_ENTRY_POINT
-def test_equal_calls_at_the_same_time_share_one(spark: SparkSession, entry_point: str, service: Service) -> None:
-    client = service.client
-
-    async def ask(_: int) -> str:
-        return await client.ask("the one question")
-
-    async def answer(question: str) -> str:
-        await trio.sleep(0.2)
-        return question
-
-    service.answer = answer
-    df = spark.range(0, 7, 1, 1)  # one Arrow batch, so that all calls start together
-    lookup = single_flight(ask, key=lambda _: "the one key")
-    options = {"on_error": "null"}
-    assert set(answered(df, entry_point, lookup, **options).values()) == {"the one question"}
-    assert len(service.calls) == 1
-
-
-@EVERY_ENTRY_POINT
 def test_delays_attempt_timeouts_and_a_retry_budget_apply(
     numbers: DataFrame, entry_point: str, service: Service
 ) -> None:
@@ -181,29 +162,3 @@ def test_delays_attempt_timeouts_and_a_retry_budget_apply(
     assert good.items() <= EXPECTED.items()
     failures = {error.type for _, error in rows.values() if error is not None}
     assert failures == {"AttemptTimeoutError"}
-
-
-@EVERY_ENTRY_POINT
-def test_a_retry_waits_as_long_as_the_service_demands(spark: SparkSession, entry_point: str, service: Service) -> None:
-    client = service.client
-
-    class Busy(Exception):  # noqa: N818 - reads better without
-        retry_after = 0.4
-
-    async def ask(id: int) -> str:  # noqa: A002 - the name of the column
-        answer = await client.ask(f"{id} {time.monotonic()}")
-        if answer == "busy":
-            raise Busy
-        return f"<{id}>"
-
-    async def answer(question: str) -> str:
-        again = sum(call.split()[0] == question.split(maxsplit=1)[0] for call in service.calls)
-        return "busy" if again == 1 else "here"
-
-    service.answer = answer
-    answered(spark.range(0, 3, 1, 1), entry_point, ask, retry=FixedDelay(1, 0.0))
-    instants: dict[str, list[float]] = {}
-    for call in service.calls:
-        number, instant = call.split()
-        instants.setdefault(number, []).append(float(instant))
-    assert all(second - first >= 0.4 for first, second in instants.values())

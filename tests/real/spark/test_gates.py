@@ -144,31 +144,3 @@ def test_a_job_whose_breaker_gives_up_fails_with_the_exception_of_its_service_al
     lines = str(caught.value).strip().splitlines()
     assert lines[-2].startswith("httpx.ReadError: ")
     assert lines[-1].startswith("the service has accepted no call for 1 second (give_up), so the operator stops. ")
-
-
-@pytest.mark.soak
-def test_a_job_survives_an_outage_of_a_minute_and_is_soon_at_full_speed(spark: SparkSession, server: Server) -> None:
-    seconds = 60.0
-    began: list[float] = []
-
-    def is_over(outage: Outage) -> bool:
-        if not began:
-            began.append(time.monotonic())
-        return time.monotonic() >= began[0] + seconds
-
-    async def slow(peer: Peer) -> None:
-        await trio.sleep(0.05)
-        await outage.respond(peer)
-
-    outage = Outage(8_000, is_over)
-    server.respond = slow
-    found = answers(spark, server, "unordered", 24_000, capacity=10, gate=CircuitBreaker())
-    assert len(set(found)) == 24_000
-    start, end = began[0], began[0] + seconds
-
-    def per_second(since: float, until: float) -> float:
-        return sum(since <= instant < until for instant in outage.answered) / (until - since)
-
-    normal = per_second(start - 5, start)
-    assert outage.calls <= 0.01 * normal * seconds
-    assert per_second(end + 10, end + 15) >= 0.9 * normal

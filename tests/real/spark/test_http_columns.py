@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from tests.support import variation_except
-from tests.udfs.http.serving import Latch, Peer, Server, never, ok, refusing, serving_in_thread
-from udfs import ClusterBudget
+from tests.udfs.http.serving import Latch, Peer, Server, ok, serving_in_thread
 from udfs.http_columns import http_get, http_request, register_http
 
 ERROR = "struct<type:string,message:string,attempts:int,seconds:double>"
@@ -25,12 +24,6 @@ SCHEMA = f"struct<status:int,headers:map<string,string>,body:string,error:{ERROR
 def server() -> Iterator[Server]:
     with serving_in_thread(ok) as server:
         yield server
-
-
-@pytest.fixture
-def refusing_port() -> Iterator[int]:
-    with refusing() as port:
-        yield port
 
 
 def test_a_column_has_one_response_per_row_and_sends_one_request(spark: SparkSession, server: Server) -> None:
@@ -95,51 +88,6 @@ def test_a_host_that_refuses_requests_holds_back_no_other_one(spark: SparkSessio
         out = rows.select(http_get("url", capacity=1, retries=20, timeout=60.0).status).collect()
     assert [row[0] for row in out] == [200] * 10
     assert len(others) == 5
-
-
-@pytest.mark.thorough
-def test_rows_beyond_a_budget_make_no_request(spark: SparkSession, server: Server) -> None:
-    urls = spark.range(0, 20, 1, 2).select(F.concat(F.lit(f"{server.url}/"), F.col("id")).alias("url"))
-    out = urls.select(http_get("url", cluster_budget=ClusterBudget(7)).alias("page")).select("page.*").collect()
-    assert len(server.paths) == 7
-    assert Counter(row.status or row.error.type for row in out) == {200: 7, "BudgetError": 13}
-
-
-@pytest.mark.thorough
-def test_sql_retries_transient_failures_and_returns_lasting_ones(
-    spark: SparkSession, server: Server, refusing_port: int
-) -> None:
-    """A 503 and a 429 that pass, a 503 that does not, a timeout, a refused connection, an unusable URL and a null."""
-
-    async def respond(peer: Peer) -> None:
-        if peer.path == "/hangs":
-            await never(peer)
-        elif peer.path == "/tired" or (peer.path in {"/503", "/429"} and server.paths.count(peer.path) == 1):
-            await peer.respond(b"later", "retry-after: 1", status="429 No" if peer.path == "/429" else "503 No")
-        else:
-            await peer.respond(peer.path.encode(), f"x-agent: {peer.request.headers['x-agent']}")
-
-    server.respond = respond
-    urls = [f"{server.url}/{name}" for name in ("503", "429", "tired", "hangs")]
-    urls += [f"http://127.0.0.1:{refusing_port}/", "ftp://host/"]
-    rows = [*enumerate(urls), (6, None)]
-    spark.createDataFrame(rows, "n int, url string").createOrReplaceTempView("urls")
-    register_http(spark, timeout=5.0, retries=1, headers={"X-Agent": "spark"})
-    results = dict(map(tuple, spark.sql("select n, http_get(url) as result from urls").collect()))
-    assert [(each.status, each.body, each.headers["x-agent"]) for each in (results[0], results[1])] == [
-        (200, "/503", "spark"),
-        (200, "/429", "spark"),
-    ]
-    assert (results[2].status, results[2].headers["retry-after"], results[2].error) == (503, "1", None)
-    failed = [results[n] for n in (3, 4, 5)]
-    assert [(each.status, each.headers, each.body) for each in failed] == [(None, None, None)] * 3
-    assert [(each.error.type, each.error.attempts) for each in failed] == [
-        ("ElementTimeoutError", 1),
-        ("ConnectError", 2),
-        ("UnsupportedProtocol", 1),
-    ]
-    assert results[6] is None
-    assert Counter(server.paths) == {"/503": 2, "/429": 2, "/tired": 2, "/hangs": 1}
 
 
 def test_sql_posts_a_body_with_headers(spark: SparkSession, server: Server) -> None:

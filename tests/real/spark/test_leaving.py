@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.entry_points import COLUMN_AND_ROWS, with_answer
+from tests.entry_points import with_answer
 from tests.service import Service
 from tests.support import PATIENCE, thorough_except
 
@@ -61,20 +61,6 @@ def test_an_action_that_shows_one_row_ends_with_the_first_answers(
     wait_until_all_have_hung_up(service)
     assert len(service.calls) <= CAPACITY + 2  # each answered call makes room for another one
     assert len(service.calls) - len(service.hung_up) == 2
-
-
-@pytest.mark.thorough
-@COLUMN_AND_ROWS
-def test_a_limit_makes_calls_for_its_rows_and_for_those_in_flight(
-    spark: SparkSession, service: Service, entry_point: str
-) -> None:
-    """Five rows are answered one after another, the others never."""
-    answered = 5
-    answer_only(service, lambda row: row < answered, lambda row: CAPACITY + row)
-    df = asking(spark.range(0, 1000, 1, 1), entry_point, service.client.ask, capacity=CAPACITY).where("answer <> ''")
-    assert [row.id for row in df.limit(answered).collect()] == list(range(answered))
-    wait_until_all_have_hung_up(service)
-    assert len(service.calls) <= CAPACITY + answered
 
 
 class Action(threading.Thread):
@@ -148,8 +134,3 @@ def test_a_failure_in_one_task_ends_the_calls_of_the_others(spark: SparkSession,
         df.collect()
     wait_until_all_have_hung_up(service)
     assert len(service.calls) == 2 * CAPACITY
-
-
-@pytest.mark.thorough
-def test_the_session_keeps_working_after_early_ends(spark: SparkSession, service: Service) -> None:
-    assert asking(spark.range(0, 100, 1, 4), "ordered", service.client.ask).where("answer = id").count() == 100

@@ -51,13 +51,6 @@ def test_tasks_that_can_run_at_once_share_the_cluster_capacity(
     assert service.peak_running == 6
 
 
-def test_a_capacity_of_one_makes_one_call_after_the_other(spark: SparkSession, service: Service) -> None:
-    df = with_answer(spark.range(0, 30, 1, 1), "unordered", service.client.ask, capacity=1)
-    assert [row.answer for row in df.collect()] == [str(n) for n in range(30)]
-    assert service.calls == [str(n) for n in range(30)]
-    assert service.peak_running == 1
-
-
 def test_a_small_buffer_bounds_how_far_calls_run_ahead_of_a_straggler(spark: SparkSession, service: Service) -> None:
     """Ordered: while the first row hangs, exactly as many rows are accepted as the buffer holds."""
     buffer = 12
