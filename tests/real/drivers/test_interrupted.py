@@ -42,6 +42,7 @@ def test_ctrl_c_in_a_script_ends_its_calls_and_leaves_no_process(service: Servic
         job.kill()
 
 
+@pytest.mark.thorough
 def test_cancel_all_jobs_after_ctrl_c_in_a_shell_ends_the_calls(service: Service, tmp_path: Path) -> None:
     """Ctrl-C alone does not: PySpark cannot call into the JVM while the main thread waits for an action."""
     job = interrupted(service, tmp_path, "shell")

@@ -14,15 +14,13 @@ from tests.real.jobs import start
 from tests.real.memos import remembered
 from tests.real.spark.rehearsal_job import ROWS, rehearsal
 from tests.service import Service
-from tests.support import thorough_except
 
 PROGRAM = Path(__file__).with_name("rehearsal_job.py")
 SAMPLE, ANSWERED = 60, 20
 
 
-@pytest.mark.parametrize(
-    "end", thorough_except([signal.SIGKILL], [signal.SIGKILL, signal.SIGINT]), ids=["killed", "interrupted"]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
 def test_a_forecast_that_ends_in_its_sample_loses_no_answer(
     end: signal.Signals, spark: SparkSession, service: Service, tmp_path: Path
 ) -> None:
