@@ -178,25 +178,6 @@ async def test_an_exception_whose_str_raises_is_an_event_and_the_observer_contin
     assert_nothing_left(backend)
 
 
-async def test_span_metric_and_event_have_the_same_error_type(
-    async_wait: Any, backend: Backend, autojump_clock: MockClock
-) -> None:
-    await run(
-        async_wait(
-            "a",
-            Scripted(default=Step(error=trio.ClosedResourceError)),
-            timeout=5.0,
-            on_error="skip",
-            observer=backend.observer(),
-        )
-    )
-    [event] = backend.span().events
-    name = event.attributes["exception.type"]
-    assert name == "trio.ClosedResourceError"
-    assert attributes_of(backend.span())["error.type"] == name
-    assert backend.points("invocations")["failed"].attributes["error.type"] == name
-
-
 async def test_without_spans_the_metrics_remain_and_the_outer_span_is_current(
     async_wait: Any, backend: Backend, autojump_clock: MockClock
 ) -> None:
@@ -245,17 +226,24 @@ def test_an_unpickled_observer_uses_the_providers_of_its_process() -> None:
     assert ran.stdout.decode().strip() == "2 [('lookup', 'gold'), ('lookup', 'gold')]", ran.stderr.decode()
 
 
-async def test_a_failed_invocation_has_the_status_error(
-    async_wait: Any, backend: Backend, autojump_clock: MockClock
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [(ZeroDivisionError("no"), "ZeroDivisionError"), (trio.ClosedResourceError(), "trio.ClosedResourceError")],
+    ids=["builtin", "of a package"],
+)
+async def test_a_failed_invocation_has_the_status_error_and_one_type_everywhere(
+    async_wait: Any, backend: Backend, autojump_clock: MockClock, error: Exception, name: str
 ) -> None:
     observer = backend.observer()
-    function = Scripted(default=Step(1.0, error=ZeroDivisionError("no")))
-    await run(async_wait("a", function, timeout=9.0, on_error="skip", observer=observer))
+    await run(
+        async_wait("a", Scripted(default=Step(1.0, error=error)), timeout=9.0, on_error="skip", observer=observer)
+    )
     span = backend.span()
-    assert (span.status.status_code, span.status.description) == (trace.StatusCode.ERROR, "ZeroDivisionError")
+    assert (span.status.status_code, span.status.description) == (trace.StatusCode.ERROR, name)
     assert attributes_of(span)["outcome"] == "failed"
-    assert attributes_of(span)["error.type"] == "ZeroDivisionError"
-    assert [event.attributes["exception.type"] for event in span.events] == ["ZeroDivisionError"]
+    assert attributes_of(span)["error.type"] == name
+    assert [event.attributes["exception.type"] for event in span.events] == [name]
+    assert backend.points("invocations")["failed"].attributes["error.type"] == name
     assert backend.numbers("invocations") == {"failed": 1}
     assert_nothing_left(backend)
 

@@ -23,27 +23,6 @@ def test_keys_are_unique() -> None:
     assert len({row["tailnum"] for row in planes()}) == len(list(planes())) == 3_322
 
 
-def test_an_observation_has_numbers_and_nulls() -> None:
-    [row] = [row for row in weather() if (row["origin"], row["time_hour"]) == ("EWR", "2013-01-01T10:00:00Z")]
-    assert row == {
-        "origin": "EWR",
-        "year": 2013,
-        "month": 1,
-        "day": 1,
-        "hour": 5,
-        "temp": 39.02,
-        "dewp": 28.04,
-        "humid": 64.43,
-        "wind_dir": 260,
-        "wind_speed": 12.658579999999999,
-        "wind_gust": None,
-        "precip": 0.0,
-        "pressure": 1011.9,
-        "visib": 10.0,
-        "time_hour": "2013-01-01T10:00:00Z",
-    }
-
-
 def test_a_model_that_looks_like_a_number_is_a_string() -> None:
     models = [row["model"] for row in planes()]
     assert "150" in models

@@ -1,8 +1,8 @@
 """A driver for test_memo_resume.py to kill: a job with a memo calls a service for each number and writes files.
 
-python memo_driver.py FOLDER PORT NUMBERS COPIES [GROUP]
+python memo_driver.py FOLDER PORT NUMBERS [GROUP]
 
-Without copies, a task holds at most `HELD` rows that are called or whose answers are on their way to the memo. It
+A task holds at most `HELD` rows that are called or whose answers are on their way to the memo. It
 sends a batch to its loop when fewer rows than the buffer are unfinished.
 """
 
@@ -34,16 +34,16 @@ class Many:
         return (await self._client.ask(",".join(map(str, numbers)))).split(",")
 
 
-def main(folder: Path, port: int, numbers: int, copies: int, group: int | None = None) -> None:
+def main(folder: Path, port: int, numbers: int, group: int | None = None) -> None:
     client = Client(port)
     enriched = unordered_wait(
-        session(CONF).range(0, copies * numbers, 1, 4).selectExpr(f"id % {numbers} as id"),
+        session(CONF).range(0, numbers, 1, 4),
         client.ask if group is None else Many(client),
         "answer string",
         inputs=["id"],
         memo=folder / "memo",
         capacity=CAPACITY,
-        buffer=CAPACITY if copies == 1 else None,
+        buffer=CAPACITY,
         timeout=600.0,
         group=group,
     )

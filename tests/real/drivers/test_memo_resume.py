@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,7 +14,7 @@ from tests.real.drivers.memo_driver import CAPACITY, HELD
 from tests.real.jobs import start
 from tests.real.memos import remembered
 from tests.service import Service
-from tests.support import PATIENCE, wait_until
+from tests.support import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes]
 
@@ -26,8 +25,8 @@ TASKS = 2
 IN_FLIGHT = TASKS * CAPACITY
 
 
-def driver(service: Service, folder: Path, copies: int, *group: int) -> Family:
-    return start(DRIVER, folder, folder, service.client.port, NUMBERS, copies, *group)
+def driver(service: Service, folder: Path, *group: int) -> Family:
+    return start(DRIVER, folder, folder, service.client.port, NUMBERS, *group)
 
 
 def answer_the_first(service: Service) -> None:
@@ -41,54 +40,17 @@ def answer_the_first(service: Service) -> None:
     service.answer = answer
 
 
-@pytest.mark.thorough
-@pytest.mark.timeout(4 * PATIENCE, method="thread")
-def test_a_job_that_is_killed_half_way_pays_once_more_only_for_the_calls_in_flight(
-    service: Service, tmp_path: Path
-) -> None:
-    answer_the_first(service)
-    first = driver(service, tmp_path, 2)
-    try:
-        wait_until(
-            lambda: (
-                first.leader.poll() is not None
-                or (remembered(tmp_path / "memo") == ANSWERED and service.running == IN_FLIGHT)
-            ),
-            "the answers are not in the memo",
-        )
-        assert first.leader.poll() is None, first.tail()
-    finally:
-        first.kill()
-    paid = Counter(service.calls)
-    assert len(service.calls) == ANSWERED + IN_FLIGHT
-    assert set(paid.values()) == {1}
-
-    async def answers_all(question: str) -> str:
-        return question
-
-    service.answer = answers_all
-    second = driver(service, tmp_path, 2)
-    try:
-        assert second.leader.wait(2 * PATIENCE) == 0, second.tail()
-    finally:
-        second.kill()
-    assert len(service.calls) == NUMBERS + IN_FLIGHT
-    check(service, tmp_path, 2)
-
-
-def check(service: Service, folder: Path, copies: int) -> None:
+def check(service: Service, folder: Path) -> None:
     assert set(rows_of(service)) == set(map(str, range(NUMBERS)))
     rows = pq.read_table(folder / "sink").to_pylist()
-    assert sorted((row["id"], row["answer"]) for row in rows) == [
-        (n, str(n)) for n in range(NUMBERS) for _ in range(copies)
-    ]
+    assert sorted((row["id"], row["answer"]) for row in rows) == [(n, str(n)) for n in range(NUMBERS)]
 
 
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
 def test_workers_whose_jvm_was_killed_cancel_their_calls_and_start_no_more(service: Service, tmp_path: Path) -> None:
     """PySpark's daemon would end them, too, so it is killed first."""
     answer_the_first(service)
-    job = driver(service, tmp_path, 1)
+    job = driver(service, tmp_path)
     try:
         job.until(lambda: remembered(tmp_path / "memo") == ANSWERED and service.running == IN_FLIGHT)
         [jvm] = [each.pid for each in job.alive() if "org.apache.spark.deploy.SparkSubmit" in each.command]
@@ -118,7 +80,7 @@ def test_processes_that_are_killed_at_random_calls_repeat_only_those_in_flight(
 
     With groups, only rows that are not in the memo are in the calls of the next run. test_paid_llm.py kills a job once.
     """
-    run_and_kill(service, lambda: driver(service, tmp_path, 1, *group), MANY, range(20, NUMBERS), seed=15)
+    run_and_kill(service, lambda: driver(service, tmp_path, *group), MANY, range(20, NUMBERS), seed=15)
     assert len(rows_of(service)) <= NUMBERS + len(MANY) * TASKS * HELD
     assert (len(service.calls) < len(rows_of(service))) == bool(group)
-    check(service, tmp_path, 1)
+    check(service, tmp_path)
