@@ -58,6 +58,7 @@ VALUES = {
         {"cluster_capacity": 1},
         "cluster_capacity must be at least .* 2, .* got 1",
     ),
+    "a flatten of another join": ({"flatten": "left"}, "flatten must be True, False or \"outer\", got 'left'"),
     "an event time without its bound": ({"event_time": "day"}, "belong together"),
     "a bound without an event time": ({"max_out_of_orderness": "10 seconds"}, "belong together"),
     "a bound that is no interval": ({"event_time": "ts", "max_out_of_orderness": "soon"}, "must be an interval such"),
