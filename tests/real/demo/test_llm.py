@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from typing import Any
 
 import httpx
@@ -12,7 +11,7 @@ import trio
 
 from tests.llm import LLMApp, example, served, service
 from trio_asyncio_io import ordered_wait, retry_after
-from trio_asyncio_io.gates import Budget
+from trio_asyncio_io.gates import Budget, CircuitBreaker
 
 pytestmark = pytest.mark.processes
 
@@ -42,6 +41,11 @@ def names(app: Any) -> Iterator[dict[str, Any]]:
 
 def stats(names: dict[str, Any]) -> dict[str, float]:
     return dict(httpx.get(f"{names['url']}/stats").json())
+
+
+def stop(names: dict[str, Any]) -> CircuitBreaker:
+    """The breaker of the example, which gives up in no time."""
+    return CircuitBreaker(calls=1, open_for=15, max_open=15, give_up=0.01, classify=names["kind_of"])
 
 
 def rated(names: dict[str, Any], function: Any, texts: list[str] = TEXTS, **options: Any) -> list[Any]:
@@ -295,8 +299,7 @@ def test_each_embedding_counts_for_the_text_of_its_index(
 def test_a_model_that_the_service_does_not_have_stops_the_job(
     names: dict[str, Any], provider: str, status: int, answer: Any
 ) -> None:
-    retry, gate = names["options"](1.0)["retry"], copy(names["STOP"])
-    gate.give_up = 0.01
+    retry, gate = names["options"](1.0)["retry"], stop(names)
     with pytest.raises(names["ModelError"]):
         rated(names, answered(names[provider](), status, json=answer), TEXTS * 100, group=1, retry=retry, gate=gate)
 
@@ -314,8 +317,7 @@ def test_an_account_that_cannot_pay_stops_the_job(
         monkeypatch.setenv("LLM_API_KEY", "wrong")
     else:
         app.quota = 0.0
-    retry, gate = names["options"](1.0)["retry"], copy(names["STOP"])
-    gate.give_up = 0.01
+    retry, gate = names["options"](1.0)["retry"], stop(names)
     with pytest.raises(names[error]):
         rated(names, names[provider](), TEXTS * 100, group=1, capacity=3, retry=retry, gate=gate)
     assert stats(names)["requests"] <= 3
