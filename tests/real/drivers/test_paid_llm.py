@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.llm import EXAMPLE, LLMApp, served
+from tests.llm import EXAMPLE, LLMApp, served, service
 from tests.processes import Family
 from tests.real.jobs import start
 from tests.real.memos import remembered
@@ -67,7 +67,10 @@ def job(url: str, folder: Path) -> Family:
 
 
 @pytest.mark.timeout(4 * PATIENCE, method="thread")
-def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(tmp_path: Path) -> None:
+def test_a_job_that_is_killed_half_way_pays_twice_only_for_what_was_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LATENCY_SECONDS", 0.0)
     app = HalfAnswered()
     with served(app) as url:
         first = job(url, tmp_path)
