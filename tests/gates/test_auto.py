@@ -94,9 +94,10 @@ def test_a_number_that_was_refused_is_exact() -> None:
     assert driver.gate.finding == "60 calls at once: the service refused one more 1 time"
 
 
-def test_a_number_that_is_answered_with_429_leaves_one_place_free_for_a_moment() -> None:
+@pytest.mark.parametrize("outcome", [BUSY, THROTTLED], ids=["503", "429"])
+def test_a_number_leaves_one_place_free_for_a_moment(outcome: Outcome) -> None:
     driver = Driver(Auto())
-    refuse_beyond(driver, 20, outcome=THROTTLED)
+    refuse_beyond(driver, 20, outcome=outcome)
     driver.end()
     assert driver.wait() == pytest.approx(0.2)
     assert driver.gate.finding == "20 calls at once: the service refused one more 1 time"
@@ -113,13 +114,6 @@ def test_a_place_that_another_task_has_taken_is_one_call_fewer() -> None:
     driver.end(THROTTLED, position=-1)
     assert driver.fill() == 0
     assert driver.gate.finding == "19 calls at once: the service refused one more 2 times"
-
-
-def test_a_number_that_is_answered_with_503_is_used_in_full() -> None:
-    driver = Driver(Auto())
-    refuse_beyond(driver, 20)
-    driver.end()
-    assert driver.fill() == 1
 
 
 def test_after_a_refusal_no_call_starts_until_the_calls_before_it_are_settled() -> None:

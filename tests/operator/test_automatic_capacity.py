@@ -203,9 +203,10 @@ class Answers(Gate):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(("number", "tasks"), variation_except([(2, 2), (10, 8)], [(2, 2), (5, 4), (10, 8), (20, 16)]))
-def test_no_task_takes_all_places_of_a_service_that_answers_the_others_with_429(number: int, tasks: int) -> None:
-    service = AnyService(Settings(gamma(1.0), at_once=number, status=429), 1)
+def test_no_task_takes_all_places_of_a_service(number: int, tasks: int, status: int) -> None:
+    service = AnyService(Settings(gamma(1.0), at_once=number, status=status), 1)
     answers = [Answers(0.05 * task) for task in range(tasks)]
     simulate(290.0, service, [[Auto(most=100), each] for each in answers], capacity=100)
     assert max(max(each.longest, 290.0 - each.last) for each in answers) < 150.0  # half of the time to give up

@@ -31,9 +31,9 @@ the next refusals test it. Ten sentences say how:
     taken for a number, also if it seemed to be chance before.
  9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service until
     one is admitted; then the gate begins again, but a rate stays a rate.
-10. Sharing: a service that answers 429 may be full of other tasks' calls, so a number is one call less for 0.2 s in
-    2 s; if the call after that is refused, another task has taken the place, and if the first call of a task is
-    refused, it begins with one call at once.
+10. Sharing: a service may be full of other tasks' calls, so a number is one call less for 0.2 s in 2 s; if the call
+    after that is refused, another task has taken the place, and if the first call of a task is answered with 429, it
+    begins with one call at once.
 
 A `Retry-After` above a second is a rate at once, and no call starts until then; of what was admitted before, half
 counts, since a bucket fills up in a pause. Calls that time out cost credit, too, and halve the limit.
@@ -89,8 +89,8 @@ class Auto(ConfiguredGate):
     After `give_up` seconds without an accepted call, the operator fails with the service's own exception. Give the
     operator a retry strategy: refused calls are not repeated otherwise.
 
-    Several processes share a service by its refusals alone, so each finds its part. If it refuses calls beyond a number
-    with 429, each leaves a place free for a tenth of the time, so that no process keeps all of them. Within a process,
+    Several processes share a service by its refusals alone, so each finds its part. If it refuses calls beyond a
+    number, each leaves a place free for a tenth of the time, so that no process keeps all of them. Within a process,
     operators that use the same object, or the same name, share one limit. What was found is `statistics().finding`, and
     a sentence of `explain()`.
 
@@ -257,7 +257,7 @@ class Auto(ConfiguredGate):
         number, credit = self._number, self._evidence.credit
         if self.limit != number.known:
             return
-        if self._kind == "throttled" and credit >= 0 and now >= number.free_at:
+        if credit >= 0 and now >= number.free_at:
             number.give_back(now)
         elif credit >= 1 and self._answers >= number.probe_at and self.limit < self.most:
             number.probe(now)
