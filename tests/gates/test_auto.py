@@ -48,7 +48,7 @@ def test_eight_calls_start_and_their_number_doubles_by_time_up_to_128() -> None:
     driver = Driver(Auto())
     assert driver.fill() == 8
     for expected in (16, 32, 64, 128):
-        driver.now += 0.08
+        driver.now += 0.12
         driver.fill()
         assert len(driver.running) == expected
     driver.now += 60.0
@@ -77,10 +77,10 @@ def test_after_the_start_each_answer_adds_two_calls() -> None:
 
 def refuse_beyond(driver: Driver, number: int, *, outcome: Outcome = BUSY, seconds: float = 0.02) -> None:
     """The service refuses the calls beyond a number, and the gate finds out why."""
-    while len(driver.running) <= number + 8:
-        driver.now += 0.01
-        driver.fill()
-    driver.now = driver.running[-1] + seconds
+    driver.fill()
+    driver.now += 1.0
+    driver.fill(number + 8 - len(driver.running))
+    driver.now += seconds
     while len(driver.running) > number:
         driver.end(outcome, position=-1)
     while driver.gate.delay(driver.now, 1.0) not in {0.0, inf}:
@@ -122,12 +122,53 @@ def test_after_a_refusal_no_call_starts_until_the_calls_before_it_are_settled() 
     driver.now = 0.1
     driver.end(BUSY)
     assert driver.fill() == 0
-    assert driver.wait() == pytest.approx(3 * 0.1)  # the first time has an error of half
+    assert driver.wait() == pytest.approx(2 * 0.1)  # the first time has an error of half
     driver.end()
     driver.end()
     assert driver.fill() == 1
     assert driver.wait() == pytest.approx(0.1 / 4)
     assert driver.fill() == 1
+
+
+def test_after_a_freeze_calls_start_apart_until_one_is_answered_unless_a_429_may_be_a_rate() -> None:
+    for outcome, starts in ((BUSY, 7), (THROTTLED, 1)):
+        driver = Driver(Auto(start=8, most=8))
+        driver.fill()
+        driver.now = 0.1
+        driver.end(outcome)
+        for _ in range(7):
+            driver.end()
+        driver.wait()
+        assert driver.fill() == 1
+        driver.now += 0.05
+        driver.end()
+        assert driver.fill() == starts + 1 - (outcome is THROTTLED)
+
+
+def test_a_refusal_of_a_rank_that_is_admitted_starts_no_freeze() -> None:
+    for running, may_start in ((10, True), (20, False)):
+        driver = Driver(Auto(start=20, most=20))
+        driver.fill()
+        driver.now = 2.0
+        while len(driver.running) >= running:
+            driver.end()  # all of them are settled, and pay less than one refusal
+        driver.fill(1)
+        driver.now += 0.02
+        driver.end(BUSY, position=-1)
+        assert (driver.fill() > 0) is may_start
+
+
+def test_5xx_of_a_service_that_has_answered_429_are_chance() -> None:
+    driver = Driver(Auto())
+    refuse_beyond(driver, 20, outcome=THROTTLED)
+    limit = driver.gate.limit
+    for _ in range(3):
+        driver.now += 5.0
+        driver.fill()
+        driver.end(BUSY)
+        driver.end()
+    assert driver.gate.limit >= limit
+    assert driver.fill() > 0
 
 
 def test_after_a_freeze_the_start_goes_on_where_it_was() -> None:
@@ -137,10 +178,10 @@ def test_after_a_freeze_the_start_goes_on_where_it_was() -> None:
     driver.end(BUSY)
     driver.wait()
     driver.fill(1)
-    driver.now = 0.2  # until then, calls start apart
+    driver.now = 0.14  # until then, calls start apart
     driver.fill()
     assert len(driver.running) == 8
-    driver.now += 0.081
+    driver.now += 0.121
     driver.fill()
     assert len(driver.running) == 16
 

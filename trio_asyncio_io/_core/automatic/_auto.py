@@ -17,26 +17,27 @@ the next refusals test it. Ten sentences say how:
     of whole generations of calls grows by at least 1.4 x.
  3. Credit: each call pays 1/25 of a refusal, at most one refusal is saved, and a refusal that is paid changes nothing.
  4. Freeze: after a refusal that is not paid, no call starts until all calls before it are settled, which means that
-    they ran for longer than a refusal takes; then calls start apart for a moment.
+    they ran for longer than a refusal takes; then calls start apart for a moment, or with 5xx until one is answered.
  5. Ranks: if three refusals are not paid then, their ranks show the cause, where the rank of a call is the number of
     calls that ran in the service when it started; a refused call was never in the service.
  6. Number: if calls of these ranks were seldom admitted, the limit is the median of the ranks; when a refusal is
     saved, a probe of one call more tests it, after 8 answers at first and up to 512 while it is refused; after one that
     is admitted, the next one has four calls.
- 7. Rate: if calls of these ranks were admitted, or the number has fallen, a 429 is a rate, and starts are paced; the
-    pace doubles until the first refusal, and then follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to
-    what was admitted in the last second, and the next call waits for four gaps.
- 8. Chance: other refusals of admitted ranks are chance if they have no higher ranks than admitted calls have, and then
-    their share, 18 % of the calls at most, costs nothing; otherwise others use the service too, and half the limit is
-    taken for a number, also if it seemed to be chance before.
+ 7. Rate: if calls of these ranks were admitted, or the number has fallen, a 429 is a rate, and starts are paced, at
+    half of what was admitted, since the rest may be the burst of a bucket; the pace doubles until the first refusal,
+    and then follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second,
+    and the next call waits for four gaps.
+ 8. Chance: other refusals of admitted ranks freeze nothing, and are chance if they have no higher ranks than admitted
+    calls have, and then their share, 18 % of the calls at most, costs nothing; otherwise others use the service too,
+    and half the limit is taken for a number. A service that has answered 429 says its limit so: its 5xx are chance.
  9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service until
     one is admitted; then the gate begins again, but a rate stays a rate.
 10. Sharing: a service may be full of other tasks' calls, so a number is one call less for 0.2 s in 2 s; if the call
     after that is refused, another task has taken the place, and if the first call of a task is answered with 429, it
     begins with one call at once.
 
-A `Retry-After` above a second is a rate at once, and no call starts until then; of what was admitted before, half
-counts, since a bucket fills up in a pause. Calls that time out cost credit, too, and halve the limit.
+A `Retry-After` above a second is a rate at once, and no call starts until then; half of what was admitted before counts
+then, too. Calls that time out cost credit, too, and halve the limit.
 
 Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and each probe needs 25 calls before it,
 however many tasks share the service. Thresholds are near the geometric mean of the outcomes that they separate, so an
@@ -60,7 +61,7 @@ from ._limits import EVENT, FIRST_CALLS, Number, Pace, Plateau, Ramp
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
-BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full after a pause
+BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
 ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
 APART, APART_FOR = 4, 3.0  # starts in the time of a refusal, until three times that of a freeze after its begin
 JITTER = 0.1  # of a pause, so that processes do not return together
@@ -73,7 +74,7 @@ _log = logging.getLogger("trio_asyncio_io")
 class Auto(ConfiguredGate):
     """Finds how many calls at once, or a second, the service takes. `capacity="auto"` is short for `capacity=Auto()`.
 
-    It starts with 8 calls and doubles them each 0.08 s up to 128. Then each answer adds two calls, up to `most`, unless
+    It starts with 8 calls and doubles them each 0.12 s up to 128. Then each answer adds two calls, up to `most`, unless
     calls wait in the service: more than half of the last calls took twice the latency of the first ones. From time to
     time it tests whether twice as many calls gain throughput.
 
@@ -142,7 +143,7 @@ class Auto(ConfiguredGate):
         self._refusals = Refusals(self.give_up)
         self._answers = 0
         self._started_at = self._cut_at = self._paused_until = self._frozen_at = -inf
-        self._is_frozen = False
+        self._is_frozen = self._has_throttled = False
         self._kind = ""  # of the last refusal
         self._may_be_full = False  # of the calls of other tasks: the last refusal was a 429 without `Retry-After`
         self._has_warned = False
@@ -162,8 +163,10 @@ class Auto(ConfiguredGate):
         if self._limited_by == "rate":
             return f"{amount(self._pace.w)} calls a second: the service refuses more, however few run at once"
         if self._limited_by == "number":
-            times = plural(self._number.times, "time")
-            return f"{plural(self._number.found, 'call')} at once: the service refused one more {times}"
+            number = plural(self._number.found, "call")
+            if not self._number.times:
+                return f"{number} at once: the service takes more than when it last refused one"
+            return f"{number} at once: the service refused one more {plural(self._number.times, 'time')}"
         if self._evidence.accepted:
             return f"{self._evidence.share:.0%} of the calls fail at any load, so they hold no other call back"
         return self._plateau.cause or f"{self.limit:,} calls at once: the service has refused none"
@@ -242,6 +245,8 @@ class Auto(ConfiguredGate):
 
     def _answered(self, now: float, start: float) -> None:
         self._answers += 1
+        if start > self._frozen_at and self._kind == "overload":  # the service is not down, and nothing says a rate
+            self._frozen_at = -inf
         if start > self._outage.since:
             if self._outage.is_on:
                 self._resume(now)
@@ -276,18 +281,23 @@ class Auto(ConfiguredGate):
     # Calls that were refused
 
     def _refused(self, now: float, start: float, outcome: Outcome) -> None:
-        is_late = isinstance(outcome.error, TimeoutError)
+        is_late, is_throttled = isinstance(outcome.error, TimeoutError), outcome.kind == "throttled"
+        self._has_throttled = self._has_throttled or is_throttled
+        is_chance = self._has_throttled and not (is_throttled or is_late)
         rank = 0
-        if is_late:
+        if is_late or is_chance:
             self._calls.end(start)
         else:
             rank = self._calls.refuse(now, start)
         self._settle(now, now - self._calls.settling)
         is_pause = self._note_pause(now, outcome)
+        if is_chance:
+            self._is_down(now, start)
+            return
         if start <= self._cut_at:
             return
         self._kind = outcome.kind
-        self._may_be_full = self._kind == "throttled" and not outcome.retry_after
+        self._may_be_full = is_throttled and not outcome.retry_after
         if self._is_down(now, start):
             return
         if is_late:
@@ -300,7 +310,10 @@ class Auto(ConfiguredGate):
             self._number.refused(rank, self._answers)
             self._cut(now, self._number.known)
         elif not self._is_frozen and not self._evidence.pays(self._calls.pending):
-            self._is_frozen, self._frozen_at = True, now
+            if is_throttled or rank >= self._evidence.highest_rank:
+                self._is_frozen, self._frozen_at = True, now
+            else:
+                self._judge(now)
 
     def _note_pause(self, now: float, outcome: Outcome) -> bool:
         """Whether the service requests that no call starts for some time."""
@@ -356,7 +369,7 @@ class Auto(ConfiguredGate):
         self._plateau.hold(now, limit)
 
     def _to_number(self, now: float, number: int) -> None:
-        self._evidence.reject()
+        self._evidence.accepted = 0.0
         self._limited_by = "number"
         self._number = Number(min(number, self.limit), self._answers)
         self._cut(now, self._number.known)
@@ -381,17 +394,13 @@ class Auto(ConfiguredGate):
     def _to_rate(self, now: float) -> None:
         self._limited_by, self._cut_at, self._ramp = "rate", now, None
         self._plateau.limit = float(self.most)
-        self._pace.begin(max(now, self._paused_until), self._admitted(now))
-
-    def _admitted(self, now: float) -> float:
-        """The calls a second that were admitted. A part may be the burst of a bucket, which a pause fills again."""
-        return self._calls.rate(now) * (BURST if self._paused_until > now else 1.0)
+        self._pace.begin(max(now, self._paused_until), BURST * self._calls.rate(now))
 
     def _cut_rate(self, now: float) -> None:
         resumes = max(now, self._paused_until)
         if now >= self._cut_at + EVENT:
             self._cut_at = now
-            self._pace.cut(now, resumes, self._admitted(now))
+            self._pace.cut(now, resumes, self._calls.rate(now) * (BURST if resumes > now else 1.0))
         if resumes == now:  # the service has not named the time of the next call
             self._pace.hold(now)
 

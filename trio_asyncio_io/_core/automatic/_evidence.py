@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
+DEVIATIONS = 2.0  # a longer freeze costs more than a refusal that comes late (RFC 6298 takes 4)
 UNKNOWN = 1.0  # seconds: a refusal takes at most this long, as long as none has come
 SPAN = 1.0  # seconds over which a rate is measured: a shorter time measures the burst of a bucket
 FEW = 20  # calls, whose rate has an error of a quarter
@@ -66,7 +67,7 @@ class Calls:
         """The seconds from the start of a call until it is settled."""
         if self.refusal_seconds is None:
             return UNKNOWN
-        return self.refusal_seconds + 4 * self._deviation + ROUNDING
+        return self.refusal_seconds + DEVIATIONS * self._deviation + ROUNDING
 
     def start(self, now: float) -> None:
         self._unsettled.append(Call(now, len(self.starts)))
@@ -132,7 +133,6 @@ class Evidence:
         self.credit = self.accepted = 0.0
         self._calls: deque[Call] = deque(maxlen=MEMORY)
         self._since = inf  # the start of the first call whose refusal is not paid
-        self._was_chance = False
 
     def add(self, call: Call) -> None:
         """A call is settled. Calls come in the order of their starts."""
@@ -153,6 +153,11 @@ class Evidence:
         return sum(call.was_refused for call in self._calls) / max(1, len(self._calls))
 
     @property
+    def highest_rank(self) -> int:
+        """The highest rank of an admitted call; -1: none is known."""
+        return max((call.rank for call in self._calls if not call.was_refused), default=-1)
+
+    @property
     def unpaid(self) -> tuple[list[int], int]:
         """The ranks of three or more refusals that are not paid, and how many calls of these ranks passed."""
         calls = [call for call in self._calls if call.start >= self._since]
@@ -164,16 +169,12 @@ class Evidence:
     @property
     def is_chance(self) -> bool:
         """Whether calls are refused at any rank, and not only while many run (the statistic of Mann and Whitney)."""
-        if self._was_chance or self.share > MOST_FAILING:
+        if self.share > MOST_FAILING:
             return False
         admitted = sorted(call.rank for call in self._calls if not call.was_refused)
         refused = [call.rank for call in self._calls if call.was_refused]
         lower = sum(bisect_left(admitted, rank) + bisect_right(admitted, rank) for rank in refused) / 2
         return lower < AT_LIMIT * len(admitted) * len(refused)
-
-    def reject(self) -> None:
-        """Calls are refused at a limit, after all. If it seemed to be chance before, it will not again."""
-        self.accepted, self._was_chance = 0.0, self._was_chance or self.accepted > 0
 
     def clear(self) -> None:
         """The refusals have led to a cut, or to another hypothesis."""

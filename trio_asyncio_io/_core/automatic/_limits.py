@@ -7,7 +7,7 @@ from random import random
 
 from ..._values.describe import amount
 
-DOUBLING = 0.08  # seconds: a refusal that takes 20 ms lets the limit grow by a fifth
+DOUBLING = 0.12  # seconds: a refusal that takes 20 ms lets the limit grow by an eighth
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
 A_FEW = 4  # calls of a probe after one that was admitted: at a bucket, several are refused
@@ -59,7 +59,7 @@ class Number:
 
     Attributes:
         known: The number, without a call that is given back.
-        times: How often one more was refused.
+        times: How often one more was refused; 0: a probe was admitted since.
         step: The calls of a probe.
         probe_at: The answers after which it is due.
         free_at: The next call may be given back then.
@@ -91,6 +91,7 @@ class Number:
         """A probe was admitted. If the service takes more than before, the next one comes soon, with a few calls."""
         self.known += 1
         if not self._is_given_back:
+            self.times = 0
             self.step, self._wait, self.probe_at = A_FEW, FIRST_TEST, answers + FIRST_TEST
         self._is_given_back = False
 
