@@ -30,6 +30,11 @@ POLITE = 0.05  # refusals a record
 Latency = Callable[[Random], float]
 
 
+def uniform(random: Random) -> float:
+    """A latency of 0.2 s, give or take 5 %."""
+    return 0.2 * random.uniform(0.95, 1.05)
+
+
 class Service:
     """A simulated service.
 
@@ -210,6 +215,34 @@ def test_no_task_takes_all_places_of_a_service(number: int, tasks: int, status: 
     answers = [Answers(0.05 * task) for task in range(tasks)]
     simulate(290.0, service, [[Auto(most=100), each] for each in answers], capacity=100)
     assert max(max(each.longest, 290.0 - each.last) for each in answers) < 150.0  # half of the time to give up
+
+
+def seconds_with_failures(share: float, settings: Settings, rows: int) -> float:
+    """The median time of a job. This share of its calls fails with 503, after a random part of 0.2 s or of 0.8 s."""
+    times = []
+    for seed in range(1, 8):
+        service, random = AnyService(settings, seed), Random(seed + 7)
+
+        async def call(value: int, service: AnyService = service, random: Random = random) -> int:
+            if random.random() < share:
+                await trio.sleep(0.2 * random.random() * (4 if random.random() < 0.2 else 1))
+                raise StatusError(503)
+            return await service(value)
+
+        times.append(simulate(1e4, call, [Auto()], capacity=800, rows=[rows], seed=seed))
+    return median(times)
+
+
+@pytest.mark.slow
+def test_failures_that_take_as_long_as_calls_hardly_hold_other_calls_back() -> None:
+    assert seconds_with_failures(0.01, Settings(uniform), 10_000) < 15.0  # 20 s with 100 at once
+    assert seconds_with_failures(0.03, Settings(uniform), 10_000) < 40.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.01, 0.03, 0.1])
+def test_5xx_by_chance_do_not_cut_a_rate_that_the_service_answers_with_429(share: float) -> None:
+    assert seconds_with_failures(share, Settings(uniform, rate=60.0, burst=10.0), 1_200) < 25.0  # 20 s at the rate
 
 
 @pytest.mark.slow

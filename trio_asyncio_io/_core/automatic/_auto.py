@@ -163,10 +163,7 @@ class Auto(ConfiguredGate):
         if self._limited_by == "rate":
             return f"{amount(self._pace.w)} calls a second: the service refuses more, however few run at once"
         if self._limited_by == "number":
-            number = plural(self._number.found, "call")
-            if not self._number.times:
-                return f"{number} at once: the service takes more than when it last refused one"
-            return f"{number} at once: the service refused one more {plural(self._number.times, 'time')}"
+            return f"{plural(self._number.found, 'call')} at once: {self._number.cause}"
         if self._evidence.accepted:
             return f"{self._evidence.share:.0%} of the calls fail at any load, so they hold no other call back"
         return self._plateau.cause or f"{self.limit:,} calls at once: the service has refused none"
@@ -235,11 +232,15 @@ class Auto(ConfiguredGate):
         start = now - seconds
         if outcome.kind in {"throttled", "overload"}:
             self._refusals.add(now, outcome)
-            self._refused(now, start, outcome)
-            return
+            self._has_throttled = self._has_throttled or outcome.kind == "throttled"
+            if self._is_evidence(outcome):
+                self._refused(now, start, outcome)
+                return
         self._calls.end(start)
         self._settle(now, now - self._calls.settling)
-        if outcome.kind != "cancelled":
+        if outcome.kind == "overload":
+            self._is_down(now, start)
+        elif outcome.kind != "cancelled":
             self._refusals.end()
             self._answered(now, start)
 
@@ -280,20 +281,19 @@ class Auto(ConfiguredGate):
 
     # Calls that were refused
 
+    def _is_evidence(self, outcome: Outcome) -> bool:
+        """Whether a refusal may come from a limit. A service that has answered 429 says its limit so."""
+        return outcome.kind == "throttled" or not self._has_throttled or isinstance(outcome.error, TimeoutError)
+
     def _refused(self, now: float, start: float, outcome: Outcome) -> None:
         is_late, is_throttled = isinstance(outcome.error, TimeoutError), outcome.kind == "throttled"
-        self._has_throttled = self._has_throttled or is_throttled
-        is_chance = self._has_throttled and not (is_throttled or is_late)
         rank = 0
-        if is_late or is_chance:
+        if is_late:
             self._calls.end(start)
         else:
             rank = self._calls.refuse(now, start)
         self._settle(now, now - self._calls.settling)
         is_pause = self._note_pause(now, outcome)
-        if is_chance:
-            self._is_down(now, start)
-            return
         if start <= self._cut_at:
             return
         self._kind = outcome.kind

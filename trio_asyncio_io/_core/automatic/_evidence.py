@@ -49,25 +49,20 @@ class Calls:
         started: The number of calls.
         pending: Refused calls that are not settled.
         refusal_seconds: The mean time of a refusal. None: none has come.
+        settling: The seconds from the start of a call until it is settled.
     """
 
     def __init__(self) -> None:
         self.starts: list[float] = []
         self.started = self.pending = 0
         self.refusal_seconds: float | None = None
+        self.settling = UNKNOWN
         self._deviation = 0.0
         self._unsettled: deque[Call] = deque()
         self._admitted: deque[float] = deque()  # the starts of the last second, and of the last few calls
 
     def __len__(self) -> int:
         return len(self.starts)
-
-    @property
-    def settling(self) -> float:
-        """The seconds from the start of a call until it is settled."""
-        if self.refusal_seconds is None:
-            return UNKNOWN
-        return self.refusal_seconds + DEVIATIONS * self._deviation + ROUNDING
 
     def start(self, now: float) -> None:
         self._unsettled.append(Call(now, len(self.starts)))
@@ -102,6 +97,7 @@ class Calls:
         else:
             self._deviation += (abs(seconds - self.refusal_seconds) - self._deviation) / 4
             self.refusal_seconds += (seconds - self.refusal_seconds) / 8
+        self.settling = self.refusal_seconds + DEVIATIONS * self._deviation + ROUNDING
 
     def settle(self, until: float) -> Iterator[Call]:
         """Each call that started until then, once."""

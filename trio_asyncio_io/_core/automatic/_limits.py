@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import cbrt, ceil, inf, log2
 from random import random
 
-from ..._values.describe import amount
+from ..._values.describe import amount, plural
 
 DOUBLING = 0.12  # seconds: a refusal that takes 20 ms lets the limit grow by an eighth
 
@@ -76,6 +76,13 @@ class Number:
     def found(self) -> int:
         """The number, with a call that is given back."""
         return self.known + self._is_given_back
+
+    @property
+    def cause(self) -> str:
+        """Why it is the limit."""
+        if not self.times:
+            return "the service takes more than when it last refused one"
+        return f"the service refused one more {plural(self.times, 'time')}"
 
     def probe(self, now: float) -> None:
         """More calls may start soon."""
