@@ -42,7 +42,7 @@ class SimulatedSource:
         return SimulatedConnection(self)
 
     def grant(self, request: TokenRequest) -> TokenGrant:
-        """TokenGrant tokens now."""
+        """Grant tokens now."""
         return self._source.grant(trio.current_time() + AHEAD, request)
 
 

@@ -90,7 +90,7 @@ class TokenSource:
         self._next: dict[str, float] = {}  # by rate, the instant of the next token
 
     def grant(self, now: float, request: TokenRequest) -> TokenGrant:
-        """TokenGrant up to `request.count` tokens."""
+        """Grant up to `request.count` tokens."""
         pace = pace_of(request.rate)
         if request.name not in self._next:
             # A rate whose next token may be for any instant from now on is as good as new
@@ -217,7 +217,7 @@ class RateLease(Lease):
             self._expired += not self._is_awaited  # otherwise the call is late
 
     def _adapt(self, wait: float) -> None:
-        """TokenRequest fewer tokens if they are far ahead, because there are many processes; more if they are near."""
+        """Request fewer tokens if they are far ahead, because there are many processes; more if they are near."""
         if wait > WORTH_SECONDS:
             self._count = max(1, int(0.7 * self._count))
         elif wait < WORTH_SECONDS / 4 and not self._expired:

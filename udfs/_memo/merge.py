@@ -93,7 +93,7 @@ def rewrite(directory: Directory, files: Sequence[File], keep: Callable[[pa.Tabl
 
 
 def _settled(directory: Directory) -> list[File]:
-    """The Parquet files, after the logs of killed tasks have become some. Removes what was replaced some time ago."""
+    """The Parquet files, which the logs of killed tasks become first. Removes what was replaced some time ago."""
     directory.clean()
     files = directory.files()
     for name in directory.older(LOG, KILLED_SECONDS):

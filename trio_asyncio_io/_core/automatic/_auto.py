@@ -80,8 +80,9 @@ class Auto(ConfiguredGate):
 
     The service's refusals say what its limit is. If it refuses calls beyond a number, this number stays, and one call
     more tests it after 8 to 512 answers. If it refuses calls by their rate, starts are paced like TCP (CUBIC, RFC
-    9438). If calls fail whatever the load is, they hold no other call back. A refusal for which there are not 25 other
-    calls stops all starts until it is known how the calls before it ended: for about the time of a refusal.
+    9438). If calls fail whatever the load is, they hold no other call back, nor do 5xx of a service that has answered
+    429. Another refusal for which there are not 25 other calls stops all starts until it is known how the calls before
+    it ended: for about the time of a refusal.
 
     In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.1 s
     at first and later after a quarter of the time for which it has been down, 5 s at most. Then the gate begins again.
