@@ -70,7 +70,7 @@ def head_of_line() -> str:
     module = script("learn_capacity")
     lanes = Lanes("A straggler at the head of ordered output, 20 records, four slots", 5.0)
     for buffer, end in ((4, 5.0), (40, 3.5)):
-        trace = record("", module.straggler, buffer)
+        trace = record("operator", module.straggler, buffer)
         name = f"buffer={buffer}" + (" = capacity, as in Flink: 5.0 s" if buffer == 4 else ": 3.5 s")
         lanes.draw_panel(by_slot(name, trace, 4, end, lambda label: "late" if label == "0" else "run"))
     lanes.draw_axis()
