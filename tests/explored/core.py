@@ -314,7 +314,7 @@ class Core:
         del self._running[call]
         self.scheduler.running.scopes.pop(call, None)
         if self._gates is not None:
-            self._gates.end(call, call.since, outcome, self._now)
+            self._gates.end(call, outcome, self._now)
         for entry in call.records:
             seconds = self._now - self._began.pop(entry.sequence)
             ran = self._ran[entry.sequence] = self._ran.get(entry.sequence, 0.0) + seconds
@@ -460,7 +460,7 @@ class Gates:
     def has_calls(self) -> bool:
         return len(self.admissions) > 0 or any(gate.calls for _, gate in self.by_key())
 
-    def end(self, call: Any, since: float, outcome: Any, now: float) -> None:
+    def end(self, call: Any, outcome: Any, now: float) -> None:
         admission = self.admissions.pop(call.sequence, None)
         if admission is None:
             raise Violation("a call ends that was not admitted")
