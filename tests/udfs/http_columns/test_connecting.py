@@ -29,7 +29,8 @@ async def test_a_companys_certificate_is_accepted(way: str, authority: Path, mon
         way, {"verify": False}
     )
     async with serving(ok, server_context()) as server:
-        assert (await get(server.url + "/a", **options))[0]["body"] == "/a"
+        (answer,) = await get(server.url + "/a", **options)
+        assert (answer["error"], answer["body"]) == (None, "/a")
 
 
 async def test_an_invalid_certificate_is_not_retried_and_the_error_names_the_remedy() -> None:
