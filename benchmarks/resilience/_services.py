@@ -85,7 +85,7 @@ def gamma(mean: float) -> Latency:
 
 
 def lognormal(mean: float) -> Latency:
-    """With a sigma of 1."""
+    """A lognormal latency with this mean. The standard deviation of its logarithm is 1."""
     return lambda random: random.lognormvariate(log(mean) - 0.5, 1.0)
 
 

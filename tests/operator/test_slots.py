@@ -157,7 +157,7 @@ async def test_a_timeout_without_a_running_call_is_no_overload(autojump_clock: M
 
 
 async def test_a_slot_that_a_backoff_frees_does_not_wait_for_the_feeders_next_burst(autojump_clock: MockClock) -> None:
-    """The buffer is full but for one record, and is read in bursts of several. One slot is left by long calls."""
+    """Long calls occupy all slots but one. The buffer has room for one record, and is refilled in bursts of several."""
     steps: dict[int, Any] = {number: fails_first(1, LookupError) for number in range(1, 64)}
     steps |= {number: Step(100.0) for number in range(-63, 0)}
     recorder = Recorder(Scripted(steps, default=Step(0.25)))

@@ -109,8 +109,8 @@ class Gate(ABC):
         name: Gates of one class and name share one state. None: the object has its own. `classify` and `weight` are not
             shared: an operator applies those of the gate that it was given.
         must_keep: Whether a `PerKey` keeps its state for every key, however many there are.
-        reacts_to_ends: Whether the end of a call may hold back the next ones. Of calls that end at one instant, all
-            ends are then reported before another call starts.
+        reacts_to_ends: Whether the end of a call may hold back the next ones. If it may, all
+            calls that end at one instant are reported before another call starts.
     """
 
     classify: Classify | None = None

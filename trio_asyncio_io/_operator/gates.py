@@ -189,7 +189,7 @@ class Gates:
         self.admissions: dict[int, Admission] = {}
 
     def finding(self) -> str:
-        """What the gates have found about the service. Of gates per key, only if there is one key."""
+        """What the gates have found about the service. Gates per key count only if there is one key."""
         gates = [each.gate for each in self.line.gates]
         for family in self._keyed:
             if len(family.copies) == 1:

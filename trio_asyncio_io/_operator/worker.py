@@ -188,7 +188,7 @@ class Worker:
                 if self._failures:
                     may_continue = await self._rescue()
                 else:
-                    may_continue = self._scope.cancel_called  # by a deadline. Otherwise, there are no more attempts
+                    may_continue = self._scope.cancel_called  # by a deadline; if not, no attempts are left
         finally:
             self._pool.workers -= 1
             remove_worker()

@@ -208,7 +208,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f}%"
 
 
-# Documents
+# Whole pages
 
 # Color-blind safe (Okabe and Ito)
 LIGHT = """--fg:#1f2328;--soft:#59636e;--grid:#d0d7de;--run:#0072b2;--bad:#c4372a;--backoff:#b5c7d6;--handler:#7a5195;

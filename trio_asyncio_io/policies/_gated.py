@@ -57,7 +57,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         super().__init__(function, gate=gate)
         self.wait_seconds = 0.0
         self._given = as_gates(gate)
-        self._gates: Gates | None = None  # None: there are no calls
+        self._gates: Gates | None = None  # None while no call runs or waits
         self._calls = 0
         self._running = 0
         self._numbers = count()

@@ -192,7 +192,7 @@ class TaskPlaces:
 
 
 def _read_places(file: TextIO) -> Places:
-    """The places in the file. A process that was killed may have left a part of them."""
+    """The places in the file. None if a process was killed while it wrote them."""
     file.seek(0)
     try:
         places: Places = json.load(file)

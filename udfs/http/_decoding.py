@@ -144,7 +144,7 @@ def _inflated(inflater: Any, data: bytes) -> Iterator[bytes]:
 
 # The charset of a body.
 
-# The charset of a Content-Type with more characters is ignored
+# A longer Content-Type is not searched for a charset
 _MAX_CONTENT_TYPE: Final = 1_000
 
 # One parameter. A semicolon within quotes does not end it. A quote that is not closed extends to the end

@@ -20,7 +20,7 @@ def numbers(table: pa.Table) -> list[int]:
 
 
 def known(directory: Directory, buckets: Iterable[int] = ALL) -> list[int]:
-    """The numbers whose answers another process finds."""
+    """The numbers that have an answer, as another process would find them."""
     reader = Reader(Directory(directory.path, directory.schema))
     return sorted(number for bucket in buckets for number in numbers(reader.bucket(bucket)))
 
