@@ -120,17 +120,13 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
             try:
                 result = await race.run()
             except BaseException:
-                error = race.take_error()
-                if error is not None and worker is not None:
-                    worker.lose(error)
+                _lose_first(race, worker)
                 raise
             if race.is_won_by_second:
                 self.won += 1
                 if (operator := operator_of_call()) is not None:
                     operator.ledger.win_hedge()
-                error = race.take_error()
-                if worker is not None:
-                    worker.lose(error)
+                _lose_first(race, worker)
         if self._percent:
             # Not the latency of the call that won: slow calls lose, so the percentile would fall more and more
             self._latencies.add(trio.current_time() - started)
@@ -164,6 +160,14 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
             if (operator := operator_of_call()) is not None:
                 operator.ledger.hedge()
         return context
+
+
+def _lose_first(race: Race, worker: Worker | None) -> None:
+    """Report the end of a first call that gives no outcome."""
+    # Not a local of `invoke`: its frame can be reached from the traceback, and would be in a cycle with the exception
+    error = race.take_error()
+    if worker is not None and (error is not None or race.is_won_by_second):
+        worker.lose(error)
 
 
 def _checked_after(after: float | str) -> tuple[float, int]:
