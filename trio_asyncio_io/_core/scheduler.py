@@ -19,11 +19,11 @@ A call that waits for a gate and is retried once takes these steps:
 
     assign     takes the record from the jobs. `_admit` checks its gates, which hold it back: `_wait_for_gate`
     advance    the timer calls it when the gate opens, and wakes a worker
-    assign     `_admit` checks the gates again for the first call in the line. `_start` gives the call its slot
+    assign     `_admit` checks the gates again for the first call in the line. `_give_slot`
     take       a worker starts it
     retry      it has raised. The record waits in a backoff
     advance    the backoff is over: `_wait_for_slot`
-    assign     `_first_ready` finds it, `_admit` checks its gates, and `_start` gives it a slot
+    assign     `_first_ready` finds it, `_admit` checks its gates. `_give_slot`
     take       a worker starts it again. Its end needs no step here: the worker takes the next attempt
 
 Retries start before new records, those with few attempts first; new records start in arrival order. A record is passed
@@ -186,10 +186,10 @@ class Scheduler:
     # What may start
 
     def assign(self, now: float) -> None:
-        """Start every attempt that may start now. Call this whenever something has changed.
+        """Give a slot to every attempt that may start now. Call this whenever something has changed.
 
-        Each start is accounted for and reported to the gates. A worker takes it from `starts`. A call that a gate
-        refuses has its slot, and fails in it.
+        The call is reported to its gates here, and starts when a worker takes it from `starts`. A call that a gate
+        refuses gets a slot, too, and fails in it.
         """
         ledger, line, jobs = self.ledger, self._line, self.ledger.jobs
         if not self._counters.running:  # no end of a call can change a gate: one that still waits for it is broken
@@ -209,7 +209,7 @@ class Scheduler:
             elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
         # Only after the end of the input, it matters whether a new record has started
-        ledger.note_free_slots(now, idles=ledger.input_ended and all(call.attempts for call, _, _ in self.starts))
+        self.ledger.note_free_slots(now, idles=ledger.input_ended and all(call.attempts for call, _, _ in self.starts))
 
     def take(self, now: float) -> tuple[Entry, WaitingCall | None, Exception | None]:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
@@ -433,7 +433,7 @@ class Scheduler:
         """
         gates = self.gates
         if gates is None:
-            self._start(entry, waiting, now)
+            self._give_slot(entry, waiting, now)
             return True
         try:
             line, weights = self._gates_of(entry, waiting, gates)
@@ -457,7 +457,7 @@ class Scheduler:
         if admission is None and waiting is None:
             waiting = WaitingCall(entry, entry.since, line=line, weights=weights)
         if waits_in is None or waiting is None:
-            self._start(entry, waiting, now, admission, refusal)
+            self._give_slot(entry, waiting, now, admission, refusal)
         else:
             self._wait_for_gate(waiting, waits_in, now)
         return True
@@ -526,9 +526,9 @@ class Scheduler:
         else:
             self._held.add(line)
 
-    # Starts
+    # Slots
 
-    def _start(
+    def _give_slot(
         self,
         entry: Entry,
         waiting: WaitingCall | None,
