@@ -32,7 +32,7 @@ def test_a_stopwatch_counts_the_time_for_which_it_is_on() -> None:
 
 def test_the_time_in_which_a_call_blocks_the_loop_is_not_that_of_the_source() -> None:
     flow = flow_from_zero()
-    flow.note_free_slots(0.0, 0, starting=0, idles=True)
+    flow.note_free_slots(0.0, idles=True)
     flow.block(3.0, 5.0)
     totals = flow.totals(lambda: (5.0, 2.5))
     assert (totals.source, totals.blocked) == (2.0, 3.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import replace
 from math import inf
 from typing import Any, Protocol
@@ -81,6 +81,7 @@ class Flow:
         capacity: The operator's limit.
         bound: Upper limit of records in the buffer.
         held: Returns the elements that the operator holds. Watermarks among them have no attempts.
+        jobs: The records whose first attempt may start.
         counters: The operator's counts and sums.
         group: The largest number of records in a call; 0: calls are made for single records.
 
@@ -90,6 +91,7 @@ class Flow:
         sampling: The durations of some records.
         room: The feeder's waits for room in the buffer.
         finding: Returns what gates have found about the service.
+        ungrouped: The number of new records that wait for more records of their group.
         behind: The number of records that wait for an earlier one with the same key.
         at_keys: The number of records that wait for gates of their key.
         must_retry_first: Whether no new record may start, because many wait for their retry.
@@ -112,7 +114,14 @@ class Flow:
     """
 
     def __init__(
-        self, capacity: int, bound: int, held: Callable[[], Iterable[Record]], counters: Counters, *, group: int
+        self,
+        capacity: int,
+        bound: int,
+        held: Callable[[], Iterable[Record]],
+        jobs: Sized,
+        counters: Counters,
+        *,
+        group: int,
     ) -> None:
         self.capacity = capacity
         self.group = group
@@ -120,7 +129,7 @@ class Flow:
         self.sampling = Sampling(capacity)
         self.finding: Callable[[], str] = str
         self.room = Stopwatch()
-        self.behind = self.at_keys = 0
+        self.ungrouped = self.behind = self.at_keys = 0
         self.must_retry_first = False
         self.gate, self.retries = Stopwatch(), Stopwatch()
         self.keyed, self.full, self.source = Stopwatch(), Stopwatch(), Stopwatch()
@@ -140,6 +149,7 @@ class Flow:
         self.handlers_seconds = 0.0
         self._bound = bound
         self._held = held
+        self._jobs = jobs
         self._counters = counters
         self._begin = (0.0, 0.0)
         self._end: tuple[float, float] | None = None
@@ -155,18 +165,18 @@ class Flow:
         """The operator has ended. The clocks are no longer read."""
         self._end = clocks
 
-    def note_free_slots(self, now: float, new: int, *, starting: int = 0, idles: bool = False) -> None:
+    def note_free_slots(self, now: float, *, starting: int = 0, idles: bool = False) -> None:
         """Derive why slots are free from now on. Call this when all that may start now has started.
 
         Jobs that are left start at this instant, unless the function blocks the event loop: see `block`.
 
         Args:
             now: The time.
-            new: How many new records wait for a slot, or for more records of their group.
             starting: How many other records take a slot next.
             idles: Whether a worker has found nothing to start.
         """
         free = self.capacity - self._counters.running - starting
+        new = len(self._jobs) + self.ungrouped
         reason = self._reason_for(free, new) if free > 0 else None
         if self.input_end < inf:
             self._end_supply(now, idles=idles, is_over=free > 0 and reason is None and not new)
@@ -180,7 +190,7 @@ class Flow:
         self.lacks_records = reason in {self.keyed, self.full, self.source}
 
     def _reason_for(self, free: int, new: int) -> Stopwatch | None:
-        """Why these slots are free. None: the jobs that wait take them, or the input has ended."""
+        """Why these slots are free, while so many new records wait. None: jobs take them, or the input has ended."""
         jobs = 0 if self.group else new  # a group that is complete has started
         reason = None
         if self._counters.at_gate:

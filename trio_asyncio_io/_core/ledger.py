@@ -97,9 +97,8 @@ class Ledger:
         self.may_start = True
         self.input_ended = False
         self.counters = Counters()
-        self.flow = Flow(capacity or bound, bound, order.entries, self.counters, group=group)
+        self.flow = Flow(capacity or bound, bound, order.entries, self.jobs, self.counters, group=group)
         self._slots_of_record = 0 if group else 1
-        self._ungrouped = 0  # new records that wait for their group
         self._watermarks = 0  # accepted and not received
         self._inserted = 0  # watermarks accepted that are not elements of the source
         self._taken_before = restored.taken - self._sources_in_backlog()
@@ -116,7 +115,7 @@ class Ledger:
     def begin_run(self, clocks: tuple[float, float]) -> None:
         """The operator starts. `clocks` are the time and the CPU time of its thread."""
         self.flow.begin(clocks)
-        self.note_free_slots(clocks[0])
+        self.flow.note_free_slots(clocks[0])
 
     def end_run(self, clocks: tuple[float, float]) -> None:
         """The operator has ended."""
@@ -150,7 +149,7 @@ class Ledger:
         elif self._has_keys and not self.order.may_start(entry):
             self.flow.behind += 1
             if self.flow.source.is_on:
-                self.note_free_slots(now)
+                self.flow.note_free_slots(now)
         elif self.may_start:
             self.jobs.append(entry)
         return entry
@@ -194,16 +193,12 @@ class Ledger:
         """Record that the feeder waits for room. It continues when `may_refill` is true."""
         self._refill_at = self.next_peak + self.buffered - self._low_water
         self.flow.room.turn(is_on=True, now=now)
-        self.note_free_slots(now)
+        self.flow.note_free_slots(now)
 
     def have_room(self, now: float) -> None:
         """Record that the feeder no longer waits for room."""
         self.flow.room.turn(is_on=False, now=now)
-        self.note_free_slots(now)
-
-    def note_free_slots(self, now: float, *, starting: int = 0, idles: bool = False) -> None:
-        """Record that all attempts that may start now have started. See `Flow.note_free_slots`."""
-        self.flow.note_free_slots(now, len(self.jobs) + self._ungrouped, starting=starting, idles=idles)
+        self.flow.note_free_slots(now)
 
     def may_refill(self) -> bool:
         """Whether a feeder that waits for room may continue. Room for any element suffices if no job waits."""
@@ -214,7 +209,7 @@ class Ledger:
         if not self.input_ended:
             self.input_ended = True
             self.flow.input_end = now
-            self.note_free_slots(now, idles=not self.backlog and not self.counters.running)
+            self.flow.note_free_slots(now, idles=not self.backlog and not self.counters.running)
 
     # Waits for the start of an attempt
 
@@ -232,7 +227,7 @@ class Ledger:
 
     def take(self, *, for_group: bool = False) -> Entry:
         """Remove the first of the jobs, in order to start, or to wait for gates or for its group."""
-        self._ungrouped += for_group
+        self.flow.ungrouped += for_group
         return self.jobs.popleft()
 
     def end_group_wait(self, group: Entry, waits: Iterable[tuple[float, float]], now: float) -> None:
@@ -248,11 +243,14 @@ class Ledger:
             self.counters.group_wait_seconds += seconds
             self.counters.slot_wait_seconds += slot_wait
             if not entry.attempts:
-                self._ungrouped -= 1
+                self.flow.ungrouped -= 1
                 entry.since = now - slot_wait
 
     def wait_for_slot(self, entry: Entry) -> None:
-        """Record that a record waits for a slot from now on: after its backoff, the gates of its key, or its key."""
+        """Record that a record waits for a slot from now on: after its backoff, the gates of its key, or its key.
+
+        Only an observer needs this.
+        """
 
     def end_slot_wait(self, call: Entry, since: float, now: float) -> None:
         """Record that a call has waited for a slot."""
@@ -292,7 +290,7 @@ class Ledger:
         if running >= counters.peak_running:  # such as a call that takes the last slot
             counters.peak_running = running
             if self.flow.lacks_records:
-                self.note_free_slots(now)
+                self.flow.note_free_slots(now)
         slot_wait = now - entry.since
         counters.slot_wait_seconds += slot_wait
         sampling = self._sampling
@@ -609,7 +607,7 @@ class Ledger:
             return
         successor.since = now  # so the wait since then is for a slot alone
         self.flow.behind -= 1
-        self.note_free_slots(now, starting=self._slots_of_record)
+        self.flow.note_free_slots(now, starting=self._slots_of_record)
         if not self.jobs or self.jobs[-1].sequence < successor.sequence:
             self.jobs.append(successor)
         else:

@@ -209,7 +209,7 @@ class Scheduler:
             elif self.grouping.size and self.starts:
                 break  # records that arrive now belong to the next group, which is formed one pass later
         # Only after the end of the input, it matters whether a new record has started
-        self.ledger.note_free_slots(now, idles=ledger.input_ended and all(call.attempts for call, _, _ in self.starts))
+        self._flow.note_free_slots(now, idles=ledger.input_ended and all(call.attempts for call, _, _ in self.starts))
 
     def take(self, now: float) -> tuple[Entry, WaitingCall | None, Exception | None]:
         """Start the first of the attempts that have their slot, in the task that makes its call."""
@@ -355,7 +355,7 @@ class Scheduler:
         self.waiting.clear()
         for records in (self._backoffs, self._for_slot, self._keys_due, self._changed, self._held, self._failed):
             records.clear()
-        self.ledger.note_free_slots(now)
+        self._flow.note_free_slots(now)
 
     # Candidates
 

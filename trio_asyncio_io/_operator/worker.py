@@ -115,7 +115,7 @@ class WorkerPool:
         number = starts + scheduler.may_assign()
         if not number:
             if ledger.flow.must_retry_first:  # the first new record may have come
-                ledger.note_free_slots(self.current_time())
+                ledger.flow.note_free_slots(self.current_time())
             return
         busy = ledger.counters.running - starts
         will_ask = self.workers - busy - len(self.has_attempt)
@@ -243,7 +243,7 @@ class Worker:
             ledger = pool.ledger
             if not ledger.jobs:
                 self._has_reported = False
-                ledger.note_free_slots(now, idles=True)
+                ledger.flow.note_free_slots(now, idles=True)
                 return None
             self._entry = entry = ledger.start(now)
         else:
