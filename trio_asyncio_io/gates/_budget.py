@@ -64,7 +64,8 @@ class Budget(ConfiguredGate):
         legal = "finite and not negative"
         self.amount = check_number("amount", amount, legal, lambda number: 0 <= number < inf)
         self._set(weight, name)
-        self._spent = self._reserved = Decimal(0)
+        self._spent = Decimal(0)
+        self._committed = Decimal(0)  # spent or reserved
         self._calls = 0
 
     @property
@@ -75,12 +76,12 @@ class Budget(ConfiguredGate):
     @property
     def reserved(self) -> float:
         """The estimated or settled weights of the calls that run."""
-        return float(self._reserved)
+        return float(DECIMALS.subtract(self._committed, self._spent))
 
     @property
     def left(self) -> float:
         """The weight that is left for more calls, at least 0.0."""
-        return float(max(Decimal(0), self._without(self._spent, self._reserved)))
+        return float(max(Decimal(0), DECIMALS.subtract(exact(self.amount), self._committed)))
 
     def delay(self, now: float, weight: float) -> float:  # noqa: ARG002 - a budget has no time
         """0.0 if the weight fits; `math.inf` if only the reservations of running calls prevent it.
@@ -88,35 +89,27 @@ class Budget(ConfiguredGate):
         Raises:
             BudgetError: It does not fit.
         """
-        needed = exact(weight)
-        if not needed or needed <= self._without(self._spent, self._reserved):
+        needed, amount = exact(weight), exact(self.amount)
+        if not needed or DECIMALS.add(self._committed, needed) <= amount:
             return 0.0
-        if needed <= self._without(self._spent):
+        if DECIMALS.add(self._spent, needed) <= amount:
             return inf
         digits = ",.2f" if self.amount >= 1 else ".3g"
-        used = f"{self.spent:{digits}}" + (f" and {self.reserved:{digits}} reserved" if self._reserved else "")
+        used = f"{self.spent:{digits}}" + (f" and {self.reserved:{digits}} reserved" if self.reserved else "")
         raise BudgetError(f"budget used up after {plural(self._calls, 'call')}: {used} of {self.amount:{digits}}")
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Reserve the weight."""
         self._calls += 1
-        self._reserved = DECIMALS.add(self._reserved, exact(weight))
+        self._committed = DECIMALS.add(self._committed, exact(weight))
 
     def correct(self, weight: float, actual: float) -> None:
         """Reserve what the call costs, in place of what it was reserved."""
-        self._reserved = DECIMALS.add(self._reserved, DECIMALS.subtract(exact(actual), exact(weight)))
+        self._committed = DECIMALS.add(self._committed, DECIMALS.subtract(exact(actual), exact(weight)))
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
         """Spend what is reserved for the call."""
-        self._reserved = DECIMALS.subtract(self._reserved, exact(weight))
         self._spent = DECIMALS.add(self._spent, exact(weight))
-
-    def _without(self, *parts: Decimal) -> Decimal:
-        """The amount without these parts."""
-        rest = exact(self.amount)
-        for part in parts:
-            rest = DECIMALS.subtract(rest, part)
-        return rest
 
     def may_forget(self, now: float) -> bool:  # noqa: ARG002
         """Whether nothing has been spent."""
