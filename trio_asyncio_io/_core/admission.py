@@ -333,7 +333,7 @@ class Admission:
         problem: Exception | None = None
         seconds, weights = now - self.since, self.weights
         if self.settled:
-            weights = tuple(map(self._weight, range(len(weights))))
+            weights = tuple(map(self.weight_at, range(len(weights))))
         for each, weight, outcome in zip(self.line.passed, weights, outcomes, strict=False):
             try:
                 each.gate.ended(now + each.offset, seconds, outcome, weight)
@@ -367,22 +367,24 @@ class Admission:
         """Correct the weight in each gate that has one, or in those of this name. Call `check_settle` before."""
         for position in self._weighted(name):
             each = self.line.passed[position]
-            each.gate.correct(self._weight(position), actual)
+            each.gate.correct(self.weight_at(position), actual)
             self.settled = {**(self.settled or {}), position: actual}
             each.notify_others()
 
-    def usage(self, name: str | None, *, of_all: bool = False) -> tuple[float, float] | None:
-        """Estimated and current weight, from the first gate that `settle` would correct. `of_all`: with extra calls.
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        """Estimated and current weight, with those of the extra calls, in the first gate that `settle` would correct.
 
         None: there is no such gate.
         """
         position = next(self._weighted(name), None)
-        if position is None or not of_all:
-            return None if position is None else (self.weights[position], self._weight(position))
-        estimated, settled = zip(*(call.usage(name) or (0.0, 0.0) for call in (self, *self.extras)), strict=True)
-        return sum_as_written(estimated), sum_as_written(settled)
+        if position is None:
+            return None
+        calls = (self, *self.extras)
+        estimates = (call.weights[position] for call in calls)
+        return sum_as_written(estimates), sum_as_written(call.weight_at(position) for call in calls)
 
-    def _weight(self, position: int) -> float:
+    def weight_at(self, position: int) -> float:
+        """What the call weighs now in the gate at this position."""
         return (self.settled or {}).get(position, self.weights[position])
 
     def _weighted(self, name: str | None) -> Iterator[int]:

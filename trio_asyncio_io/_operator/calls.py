@@ -92,7 +92,7 @@ class WeighedCall:
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
         """See `Admission.usage`. A gate of the call around it counts if this one has none."""
-        found = self.admission.usage(name, of_all=True)
+        found = self.admission.usage(name)
         if found is None and self.outer is not None:
             return self.outer.usage(name)  # type: ignore[no-any-return]
         return found
