@@ -130,7 +130,7 @@ class Report(Recorder, Meter):
         """
         copy = self._create_copy(path_of_part(self._folder, name), task=f" of {name}")
         if value_of is not None:
-            vars(copy)["value_of"] = value_of
+            copy.value_of = value_of
         return copy
 
     def write_part(self, times: TaskTimes) -> None:

@@ -30,6 +30,7 @@ class Recorder(Observer):
     Attributes:
         path: The path, with the home directory in place of a `~`.
         zero: The instant at which the run started.
+        value_of: Returns what the user's function gets of an element.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Recorder(Observer):
     ) -> None:
         self.path = None if path is None else Path(check_path("path", path))
         self.zero = 0.0
+        self.value_of: Callable[[Any], Any] = value_of
         self._name = printable(name)
         self._values = values
         self._create_copy = create_copy
@@ -44,10 +46,6 @@ class Recorder(Observer):
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Path | None]]:
         # What was recorded stays here. On another machine, a relative path would be below another directory
         return self._create_copy, (self.path and self.path.absolute(),)
-
-    def value_of(self, element: Any) -> Any:
-        """The value of an element, as the user's function gets it."""
-        return value_of(element)
 
     def describe(self, element: Any) -> str | None:
         """A description of the element's value. None if values are not recorded."""
