@@ -426,7 +426,7 @@ async def test_leaving_a_cancelled_block_closes_the_file(path: Path) -> None:
         async with SQLiteStore(path) as store:
             await store.commit("job", NEW)
             scope.cancel()
-    assert not store._database.is_open
+    assert store._database._connection is None
 
 
 PROCESS = f"""

@@ -77,7 +77,7 @@ def refusal(path: Path, file_format: FileFormat) -> str:
     database = Database(path, file_format)
     with pytest.raises(BadFileError) as caught:
         database.open(lambda: None)
-    assert not database.is_open
+    assert database._connection is None
     assert before == (path.read_bytes() if path.is_file() else None)
     return str(caught.value)
 

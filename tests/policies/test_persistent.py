@@ -230,7 +230,7 @@ async def test_the_file_is_closed_if_the_function_fails_to_open_or_close(path: P
     function = persistent(Client(fails_in), path, name="n")
     with pytest.raises(OSError, match="no service"):
         await outputs(ordered_wait(["a"], function, timeout=math.inf))
-    assert not function._store._database.is_open
+    assert function._store._database._connection is None
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -255,7 +255,7 @@ async def test_different_tasks_may_open_and_close_it(path: Path) -> None:
     for step in (function.open, partial(function, "a"), function.close):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(step)
-    assert not function._store._database.is_open
+    assert function._store._database._connection is None
 
 
 async def test_it_can_be_opened_again(path: Path) -> None:

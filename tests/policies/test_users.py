@@ -82,9 +82,9 @@ async def test_operators_share_a_persistent_cache(tmp_path: Path) -> None:
     function = persistent(client, tmp_path / "cache.sqlite", name="n")
     async with ordered_wait([0.001], function, timeout=math.inf) as results:
         await operate(function, 0.002)
-        assert function._store._database.is_open
+        assert function._store._database._connection is not None
         assert [result async for result in results] == [0.001]
-    assert not function._store._database.is_open
+    assert function._store._database._connection is None
     assert client.lines == ONCE
 
 

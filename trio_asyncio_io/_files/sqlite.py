@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -72,11 +72,6 @@ class Database:
         self._connection: sqlite3.Connection | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether there is a connection."""
-        return self._connection is not None
-
-    @property
     def connection(self) -> sqlite3.Connection:
         """The connection of an open database."""
         assert self._connection is not None
@@ -113,11 +108,9 @@ class Database:
         if connection is not None:
             connection.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """A block whose writes are committed together, or not at all."""
-        with _transaction(self.connection):
-            yield self.connection
+        return _transaction(self.connection)
 
     @contextmanager
     def translated_errors(self) -> Iterator[None]:
@@ -214,10 +207,10 @@ def checksum(*parts: bytes) -> bytes:
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        yield connection
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
