@@ -25,8 +25,8 @@ def is_none(result: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetime:
-    """For how many seconds a result is valid.
+class Validity:
+    """For how many seconds results are valid.
 
     Args:
         ttl, negative_ttl, is_negative: As for `cached`.
@@ -47,7 +47,7 @@ class Lifetime:
 
     @disable_ki_protection
     def seconds_for(self, result: Any) -> float:
-        """Seconds for which this result is valid."""
+        """Seconds for which this result is valid. 0.0: it is not cached."""
         if self.negative_ttl is None or not self.is_negative(result):
             return self.ttl
         return self.negative_ttl
@@ -100,7 +100,7 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
         options = {"size": size, "ttl": ttl, "negative_ttl": negative_ttl, "is_negative": is_negative}
         super().__init__(function, key=key, **options)
         self._size = check_int("size", size, at_least=1)
-        self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
+        self._validity = Validity(ttl, negative_ttl, is_negative)
         self.hits = 0
         self.misses = 0
         self._entries: OrderedDict[Hashable, tuple[R, float]] = OrderedDict()  # the result, and when it expires
@@ -122,7 +122,7 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
             return entry[0]
         self.misses += 1
         result: R = await self._call(*values)
-        if seconds := self._lifetime.seconds_for(result):
+        if seconds := self._validity.seconds_for(result):
             self._entries[key] = result, trio.current_time() + seconds
             self._entries.move_to_end(key)
             if len(self._entries) > self._size:

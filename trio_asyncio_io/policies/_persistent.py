@@ -25,7 +25,7 @@ from .._files.codec import UnreadableError, decoded, encoded
 from .._files.sqlite import Database, FileFormat, FileThread, checksum
 from .._values.checks import check_name, check_path
 from .._values.describe import describe
-from ._cached import Lifetime, from_cache, is_none
+from ._cached import Validity, from_cache, is_none
 from ._policy import Policy, Wrapped, by_position
 from ._single_flight import CallTasks, SharedCall
 
@@ -109,7 +109,7 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
             "is_negative": is_negative,
         }
         super().__init__(function, key=key, **options)
-        self._lifetime = Lifetime(ttl, negative_ttl, is_negative)
+        self._validity = Validity(ttl, negative_ttl, is_negative)
         self._store = Store(path, name)
         self._group_commit: GroupCommit | None = None
         self.hits = 0
@@ -148,7 +148,7 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
                 return found
         self.misses += 1
         result: R = await self._call(*values)
-        if seconds := self._lifetime.seconds_for(result):
+        if seconds := self._validity.seconds_for(result):
             insert = Insert(key, encoded(result, "result"), seconds)
             with trio.CancelScope(shield=True):  # the call is paid for
                 await self._group_commit.submit(insert)
@@ -308,8 +308,8 @@ class GroupCommit:
     async def submit(self, request: Request) -> bytes | None:
         """The outcome of the request. An exception is raised for each request of its group.
 
-        Cancellation: the caller leaves immediately if the request's group is still waiting. If its group is being
-        executed, the caller waits for the outcome, which counts.
+        Cancellation: the caller leaves immediately, even if its request is being executed. Only the last caller of a
+        group that is being executed waits for the outcome, which counts.
         """
         if self._call is None or self._call.is_abandoned:
             self._requests = []
