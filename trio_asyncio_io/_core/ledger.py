@@ -225,7 +225,7 @@ class Ledger:
         is_full = self.flow.room.is_on or not self.has_room()
         return not is_full or self.counters.running > 0 or len(self.leaving) > 0 or self.order.has_completed()
 
-    def take(self, *, for_group: bool = False) -> Entry:
+    def take_job(self, *, for_group: bool = False) -> Entry:
         """Remove the first of the jobs, in order to start, or to wait for gates or for its group."""
         self.flow.ungrouped += for_group
         return self.jobs.popleft()

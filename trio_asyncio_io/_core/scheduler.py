@@ -203,7 +203,7 @@ class Scheduler:
             if waiting is not None:
                 self._admit(waiting.entry, waiting, now)
             elif jobs and self._has_place:
-                self._admit(ledger.take(), None, now)
+                self._admit(ledger.take_job(), None, now)
             elif not line.heap or (first := self._first_in_line()) is None or not self._admit(first.entry, first, now):
                 break
             elif self.grouping.size and self.starts:
@@ -242,7 +242,7 @@ class Scheduler:
             line.held_until = -inf
         if self.grouping.size:
             while self.ledger.jobs:
-                entry = self.ledger.take(for_group=True)
+                entry = self.ledger.take_job(for_group=True)
                 self._wait_for_group(entry, entry.since)
             self.grouping.advance(now)
 
@@ -500,7 +500,7 @@ class Scheduler:
         self._end_gate_wait(waiting, self._line, now)
 
     def _end_gate_wait(self, waiting: WaitingCall, line: GateLine, now: float) -> None:
-        """A call waits no longer for the gates of this line."""
+        """A call stops waiting for the gates of this line."""
         waits = line.waits_of(waiting, now)
         self.ledger.end_gate_wait(waiting.entry, waiting.since, now, waits, of_key=line is not self._line)
         waiting.waits_in, waiting.since = None, now
@@ -555,7 +555,7 @@ class Scheduler:
         if line is not None and waiting.is_in_line_of_key:
             line.leave(waiting)
             self.grouping.release(line)
-            self._check_key(line, now)  # now: all workers may be busy afterwards
+            self._check_key(line, now)  # here, because all workers may be busy afterwards
 
     def _count_failed(self) -> None:
         self._flow.must_retry_first = len(self._failed) >= self._max_failed

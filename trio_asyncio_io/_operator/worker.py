@@ -118,7 +118,7 @@ class WorkerPool:
                 ledger.flow.note_free_slots(self.current_time())
             return
         busy = ledger.counters.running - starts
-        will_ask = self.workers - busy - len(self.has_attempt)
+        will_ask = self.workers - busy - len(self.has_attempt)  # neither busy nor asleep
         for _ in range(number - will_ask):
             if self.has_attempt.is_awaited:
                 self.has_attempt.wake()
