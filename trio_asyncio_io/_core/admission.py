@@ -235,8 +235,7 @@ class WaitingCall:
     Attributes:
         entry: The record, or the group of records.
         since: When its present wait for a slot or a gate began. In a backoff: when the wait for a slot will begin.
-        context: The context variables of its earlier attempts: opaque here. None: those of the operator's block. In
-            `gated`: where its task waits.
+        context: The context variables of its earlier attempts: opaque here. None: those of the operator's block.
         cause: The error of its last attempt, which becomes the cause of a gate's refusal, or None.
         half: The half of a split call in which it is called again, or None.
         line: The gates of its next attempt. None: not yet known.

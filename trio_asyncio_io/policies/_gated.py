@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from typing import Any, ParamSpec, TypeVar
@@ -106,7 +107,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         try:
             line = gates.line_of(*arguments)
             call = Entry(arguments, arguments, next(self._numbers), began)
-            waiting = WaitingCall(call, began, ParkingLot(), line=line, weights=line.weights_of(*arguments))
+            waiting = _WaitingTask(call, began, line=line, weights=line.weights_of(*arguments))
             return await self._pass(waiting, line)
         except RefusedError:
             raise
@@ -116,7 +117,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
         finally:
             self.wait_seconds += trio.current_time() - began
 
-    async def _pass(self, waiting: WaitingCall, line: GateLine) -> Admission:
+    async def _pass(self, waiting: _WaitingTask, line: GateLine) -> Admission:
         """Wait in the line of the key, then in that of all calls. Only the first call in a line checks the gates."""
         joined: list[GateLine] = []
         line.running += 1  # its gates stay in use
@@ -134,11 +135,22 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
                     joined.append(waits_in)
                 until = waits_in.held_until if waits_in.heap[0][1] is waiting else inf
                 with trio.move_on_at(until):
-                    await waiting.context.park()
+                    await waiting.place.park()
         finally:
             line.running -= 1
             for each in joined:
                 _leave(each, waiting)
+
+
+@dataclass(eq=False, slots=True)
+class _WaitingTask(WaitingCall):
+    """A call that waits in the task that will make it.
+
+    Attributes:
+        place: Where the task waits.
+    """
+
+    place: ParkingLot = field(default_factory=ParkingLot, init=False)
 
 
 def _leave(line: GateLine, waiting: WaitingCall) -> None:
@@ -150,7 +162,9 @@ def _leave(line: GateLine, waiting: WaitingCall) -> None:
 def _wake(line: GateLine) -> None:
     """Let the first call in this line check its gates, which may admit it earlier than they said."""
     if line.heap:
-        line.heap[0][1].context.unpark_all()
+        first = line.heap[0][1]
+        assert isinstance(first, _WaitingTask)
+        first.place.unpark_all()
 
 
 def _count_throttled() -> None:
