@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 from re import fullmatch
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -33,8 +33,6 @@ from ._policy import Policy, RunChange, Wrapped, by_position
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-Alarm: TypeAlias = list[Any]  # [its instant, a number, the function that it calls, or None]
 
 MIN_SECONDS: Final = 0.01
 MAX_SAVED: Final = 10.0
@@ -181,11 +179,18 @@ def _checked_after(after: float | str) -> tuple[float, int]:
     return 0.0, int(percent[1])
 
 
+@dataclass(eq=False, slots=True)
+class Alarm:
+    """A function that `Alarms` calls at an instant. None: the alarm was cancelled, or the function has begun."""
+
+    function: Callable[[], None] | None
+
+
 class Alarms:
     """Calls functions at their instants. One task does so for all calls of a policy, while there are any alarms."""
 
     def __init__(self) -> None:
-        self._heap: list[Alarm] = []
+        self._heap: list[tuple[float, int, Alarm]] = []  # by instant
         self._numbers = count()
         self._sleep: trio.CancelScope
         self._has_ended: trio.Event
@@ -193,7 +198,8 @@ class Alarms:
     def set(self, at: float, function: Callable[[], None]) -> Alarm:
         """Call the function at this instant, in the context of a system task.
 
-        To cancel the alarm, clear it. The function must clear it, too, because the task may keep it for a while.
+        To cancel the alarm, clear its function. The function must do so, too, because the task may keep the alarm for
+        a while.
         """
         if not self._heap:
             self._sleep = trio.CancelScope(deadline=at)
@@ -201,31 +207,31 @@ class Alarms:
             trio.lowlevel.spawn_system_task(self._run, self._heap, self._has_ended, name="trio_asyncio_io hedges")
         elif at < self._sleep.deadline:
             self._sleep.deadline = at
-        alarm: Alarm = [at, next(self._numbers), function]
-        heappush(self._heap, alarm)
-        while self._heap[0][2] is None:  # so that the heap is about as long as there are calls
+        alarm = Alarm(function)
+        heappush(self._heap, (at, next(self._numbers), alarm))
+        while self._heap[0][2].function is None:  # so that the heap is about as long as there are calls
             heappop(self._heap)
         return alarm
 
     async def end_if_unused(self) -> None:
         """End the task, unless there are alarms. Another task serves those that are set later."""
-        if self._heap and all(function is None for _, _, function in self._heap):
+        if self._heap and all(alarm.function is None for _, _, alarm in self._heap):
             self._heap.clear()
             self._heap = []
             self._sleep.cancel()
             with trio.CancelScope(shield=True):  # short, because the task only returns
                 await self._has_ended.wait()
 
-    async def _run(self, heap: list[Alarm], has_ended: trio.Event) -> None:
+    async def _run(self, heap: list[tuple[float, int, Alarm]], has_ended: trio.Event) -> None:
         try:
             while heap:
                 with self._sleep:
                     await trio.sleep_forever()
                 now = trio.current_time()
-                while heap and (heap[0][2] is None or heap[0][0] <= now):
-                    alarm = heappop(heap)
-                    if alarm[2] is not None:
-                        alarm[2]()
+                while heap and (heap[0][2].function is None or heap[0][0] <= now):
+                    _, _, alarm = heappop(heap)
+                    if alarm.function is not None:
+                        alarm.function()
                 if heap:
                     self._sleep = trio.CancelScope(deadline=heap[0][0])
         finally:
@@ -305,7 +311,7 @@ class Race:
     def _cancel_alarm(self) -> None:
         """The nursery may close now."""
         if self._alarm is not None:
-            self._alarm[2] = None
+            self._alarm.function = None
             self._alarm = None
 
     async def _run_first(self) -> None:
