@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Sized
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from .statistics import Counters, Statistics
 from .verdict import Totals, Verdict, judge
 
 
+@dataclass(eq=False, slots=True)
 class Stopwatch:
     """The total time of a state that begins and ends several times.
 
@@ -20,12 +21,9 @@ class Stopwatch:
         is_on: Whether the state lasts now.
     """
 
-    __slots__ = ("_seconds", "_since", "is_on")
-
-    def __init__(self) -> None:
-        self.is_on = False
-        self._since = 0.0
-        self._seconds = 0.0
+    is_on: bool = False
+    _since: float = 0.0
+    _seconds: float = 0.0
 
     def turn(self, is_on: bool, now: float) -> None:  # noqa: FBT001 - it has the state as its argument
         """Begin or end the state. Without a change, this has no effect."""
@@ -43,15 +41,13 @@ class Stopwatch:
         return self._seconds + (now - self._since if self.is_on else 0.0)
 
 
+@dataclass(eq=False, slots=True)
 class Calls:
     """The time for which calls have run, summed over all calls."""
 
-    __slots__ = ("_running", "_seconds", "_since")
-
-    def __init__(self) -> None:
-        self._running = 0
-        self._since = 0.0
-        self._seconds = 0.0
+    _running: int = 0
+    _since: float = 0.0
+    _seconds: float = 0.0
 
     def change(self, number: int, now: float) -> None:
         """Record that `number` more calls run; below 0, fewer."""

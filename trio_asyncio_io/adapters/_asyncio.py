@@ -12,7 +12,8 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
@@ -257,18 +258,16 @@ class AsyncioLoop:
             call.task.cancel()  # no effect if it is done
 
 
+@dataclass(eq=False, slots=True)
 class _Call:
     """A call of a coroutine function, its Trio task and its asyncio task."""
 
-    __slots__ = ("arguments", "context", "function", "raise_cancel", "task", "waiter")
-
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        self.function = function
-        self.arguments = arguments
-        self.context = copy_context()
-        self.waiter = trio.lowlevel.current_task()
-        self.task: asyncio.Task[tuple[Any, BaseException | None]] | None = None
-        self.raise_cancel: Callable[[], NoReturn] | None = None
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    context: Context = field(default_factory=copy_context, init=False)
+    waiter: trio.lowlevel.Task = field(default_factory=trio.lowlevel.current_task, init=False)
+    task: asyncio.Task[tuple[Any, BaseException | None]] | None = field(default=None, init=False)
+    raise_cancel: Callable[[], NoReturn] | None = field(default=None, init=False)
 
     async def awaited(self) -> tuple[Any, BaseException | None]:
         """The result and None, or None and an exit exception, which must not end the loop that other calls use."""
