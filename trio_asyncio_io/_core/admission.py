@@ -43,11 +43,10 @@ class SharedGate:
     offset: float = 0.0
     lines: set[GateLine] = field(default_factory=set, init=False)
 
-    def notify_others(self) -> None:
-        """The gate has changed. Its only user knows that already."""
-        if len(self.lines) > 1:
-            for line in self.lines:
-                line.change(line)
+    def notify(self) -> None:
+        """The gate has changed. If only one line uses it, this is not needed: that line is asked again anyway."""
+        for line in self.lines:
+            line.change(line)
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -338,7 +337,8 @@ class Admission:
                 each.gate.ended(now + each.offset, seconds, outcome, weight)
             except Exception as error:  # noqa: BLE001 - a gate may raise anything
                 problem = error if problem is None else problem
-            each.notify_others()
+            if len(each.lines) > 1:
+                each.notify()
         if problem is not None:
             raise problem
 
@@ -368,7 +368,8 @@ class Admission:
             each = self.line.passed[position]
             each.gate.correct(self.weight_at(position), actual)
             self.settled = {**(self.settled or {}), position: actual}
-            each.notify_others()
+            if len(each.lines) > 1:
+                each.notify()
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
         """Estimated and current weight, with those of the extra calls, in the first gate that `settle` would correct.
