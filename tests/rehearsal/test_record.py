@@ -242,6 +242,7 @@ def test_a_function_is_opened_and_closed() -> None:
         ({"loads": (5, 2.5)}, TypeError, r"loads\[1\] must be a whole number, got 2.5"),
         ({"max_calls": 0}, ValueError, "max_calls must be at least 1, got 0"),
         ({"weight": 3}, TypeError, "weight must be callable, got 3"),
+        ({"weight_name": ""}, ValueError, "weight_name must not be empty, got ''"),
         ({"timeout": -1}, ValueError, "timeout must be seconds, not negative"),
         (
             {"source": trio.open_memory_channel[int](0)[1]},

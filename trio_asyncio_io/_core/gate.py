@@ -185,7 +185,7 @@ class ConfiguredGate(Gate):
         """Check and set the arguments beside those in `configuration`."""
         if self._callback is not None and callback is not None:
             setattr(self, self._callback, check_callback(self._callback, callback))
-        self.name = check_optional_name(name)
+        self.name = check_optional_name("name", name)
 
     def configuration(self) -> dict[str, Any]:
         """These arguments, as given."""

@@ -159,6 +159,6 @@ def check_name(name: str, value: object) -> str:
     return value
 
 
-def check_optional_name(value: object) -> str | None:
-    """Return the `name` by which objects share something, or None."""
-    return None if value is None else check_name("name", value)
+def check_optional_name(name: str, value: object) -> str | None:
+    """Return a name as `check_name` does, or None."""
+    return None if value is None else check_name(name, value)

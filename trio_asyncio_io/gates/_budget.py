@@ -147,7 +147,7 @@ def settle(actual: float, name: str | None = None) -> None:
             return answer.text
     """
     number = check_weight("settle: actual", actual)
-    check_optional_name(name)
+    check_optional_name("name", name)
     call = CURRENT_CALL.get()
     if call is not None:
         call.settle(number, name)

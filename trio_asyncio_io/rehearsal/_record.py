@@ -83,7 +83,7 @@ async def record(
     """
     counts = _counts(check_int("elements", elements, at_least=1), _checked_loads(loads))
     most = CALLS_PER_ELEMENT * elements if max_calls is None else check_int("max_calls", max_calls, at_least=1)
-    name = check_optional_name(weight_name)
+    name = check_optional_name("weight_name", weight_name)
     if weight is not None:
         check_callback("weight", weight)
     gates = () if gate is None else as_gates(gate)
