@@ -11,7 +11,7 @@ from typing import Any
 
 from ._core.elements import Watermark, value_of
 from ._core.queue import CompletionOrder, Entry, InputOrder, KeyOrder, Order
-from ._values.checks import check_int
+from ._values.checks import check_callback, check_int
 from ._values.public import publish
 
 __all__ = ["Entry", "KeyedStreamElementQueue", "OrderedStreamElementQueue", "UnorderedStreamElementQueue"]
@@ -155,7 +155,7 @@ class KeyedStreamElementQueue(StreamElementQueue):
         key: value -> hashable. Records with equal keys keep their order.
 
     Raises:
-        TypeError, ValueError: `bound` is out of its range.
+        TypeError, ValueError: `bound` is out of its range, or `key` is not callable, or async.
 
     Example:
         >>> queue = KeyedStreamElementQueue(3, key=lambda value: value[0])
@@ -168,7 +168,7 @@ class KeyedStreamElementQueue(StreamElementQueue):
     """
 
     def __init__(self, bound: int, *, key: Callable[[Any], Hashable]) -> None:
-        super().__init__(bound, KeyOrder(key))
+        super().__init__(bound, KeyOrder(check_callback("key", key)))
 
 
 publish(globals())

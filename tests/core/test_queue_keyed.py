@@ -50,6 +50,18 @@ def test_the_key_is_computed_from_the_value_of_a_record(queue: KeyedStreamElemen
     assert not queue.may_start(second)
 
 
+async def first_character(value: str) -> str:
+    return value[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "message"), [(0, "key must be callable, got 0"), (first_character, "key must not be async")]
+)
+def test_a_key_is_a_function_that_is_not_async(key: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        KeyedStreamElementQueue(8, key=key)
+
+
 @pytest.mark.parametrize(("key", "error"), [(lambda value: [value], "unhashable"), (lambda value: value[9], "index")])
 def test_a_key_function_that_raises_leaves_the_queue_unchanged(key: Any, error: str) -> None:
     queue = KeyedStreamElementQueue(1, key=key)
