@@ -69,9 +69,12 @@ def test_a_predicate_returns_an_outcome_or_its_kind() -> None:
     error = ValueError()
     assert as_outcome("overload", error) == Outcome("overload", error=error)
     assert as_outcome(Outcome("throttled", 3.0), error) == Outcome("throttled", 3.0, error)
-    with pytest.raises(
-        ValueError, match=r"^retry_after of an Outcome must be seconds, not negative and not NaN, got -1"
-    ):
-        as_outcome(Outcome("throttled", -1), error)
     with pytest.raises(TypeError, match=r"^classify must return an Outcome or one of ok, .*, got True$"):
         as_outcome(True, error)
+
+
+def test_an_outcome_has_a_kind_and_seconds() -> None:
+    with pytest.raises(ValueError, match=r"^kind must be one of ok, throttled, .*, got 'busy'$"):
+        Outcome("busy")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^retry_after must be seconds, not negative and not NaN, got -1$"):
+        Outcome("throttled", -1)

@@ -29,11 +29,20 @@ class Outcome:
             the operator stopped it, so nothing is known.
         retry_after: The wait in seconds that the service requests of everybody, or None.
         error: The exception, or None.
+
+    Raises:
+        TypeError, ValueError: `kind` or `retry_after` is something else.
     """
 
     kind: OutcomeKind
     retry_after: float | None = None
     error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(OutcomeKind):
+            raise ValueError(f"kind must be one of {', '.join(get_args(OutcomeKind))}, got {describe(self.kind)}")
+        if self.retry_after is not None:
+            check_seconds("retry_after", self.retry_after)
 
 
 OK = Outcome("ok")
@@ -69,11 +78,9 @@ def as_outcome(value: object, error: Exception) -> Outcome:
     """The outcome that a `classify` callable has returned.
 
     Raises:
-        TypeError, ValueError: It is neither an outcome nor the name of a kind, or its `retry_after` is not seconds.
+        TypeError: It is neither an outcome nor the name of a kind.
     """
     if isinstance(value, Outcome):
-        if value.retry_after is not None:
-            check_seconds("retry_after of an Outcome", value.retry_after)
         return value if value.error is not None else replace(value, error=error)
     if value in get_args(OutcomeKind):
         return Outcome(value, error=error)  # type: ignore[arg-type]
