@@ -432,6 +432,7 @@ class Weighted(Gate):
         ({"elements": 0}, ValueError, "elements must be at least 1, got 0"),
         ({"capacity": [20, 0]}, ValueError, "capacity must be at least 1, got 0"),
         ({"capacity": {20}}, TypeError, r"capacity must be a whole number, got \{20\}"),
+        ({"capacity": "auto"}, TypeError, r"capacity must be .*, got 'auto': .* give gate=Auto\(\)"),
         ({"buffer": 5, "capacity": 20}, ValueError, "buffer must be at least the capacity, 20, got 5"),
         ({"mode": "keyed"}, ValueError, 'mode must be "ordered" or "unordered", got .keyed.'),
         ({"gate": PerKey(RateLimit(1.0), key=str)}, ValueError, "gate must have no PerKey"),

@@ -191,6 +191,11 @@ def rehearse(
 
 
 def _capacities(capacity: int | Sequence[int], sample: Sample) -> list[int]:
+    if isinstance(capacity, str):
+        raise TypeError(
+            f"capacity must be a whole number or a list of them, got {describe(capacity)}: to rehearse "
+            'capacity="auto", give gate=Auto() and the largest capacity in question'
+        )
     if not isinstance(capacity, Sequence):
         return [capacity]
     most = sample.tested

@@ -199,7 +199,7 @@ def assumptions(
     hidden = f"larger loads, limits that its {plural(made, 'call')} stay within (such as a number per minute or day)"
     said = [
         f"The sample is {sample}.",
-        f"It cannot show {hidden}, drift, and kinds of calls with a share below {RULE_OF_THREE / made:.1%}.",
+        f"It cannot show {hidden}, drift, and kinds of calls with a share below {min(1.0, RULE_OF_THREE / made):.1%}.",
         *_on_limits(sample, service, rows, options),
         *_on_latency(sample, service),
         *_on_budgets(options, rows[0], elements),
