@@ -1,4 +1,4 @@
-"""The present call: its deadline, its gates, and its operator.
+"""The present call: its deadline, its weight, and its operator.
 
 A worker is registered by its task. A function may make calls in tasks of its own, and elements may share a call: the
 operators of such tasks are registered by the nurseries above them.
@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import trio
-from trio.lowlevel import Task, current_task, enable_ki_protection
+from trio.lowlevel import Task, current_task
 
-from .._core.admission import Admission, CallEndedError, GateLine
+from .._core.admission import CallEndedError
 from .._core.gate import CURRENT_CALL
 from .._core.ledger import Ledger
-from .._core.queue import Entry
 
 # The tasks that make shared calls -> the tasks that have started them
 _CREATORS: dict[Task, Task] = {}
@@ -54,48 +53,7 @@ def remove_shared_call() -> None:
     del _CREATORS[current_task()]
 
 
-# What the present call weighs: the values of CURRENT_CALL
-
-
-@dataclass(eq=False, slots=True)  # not frozen: that would take three times as long to create
-class WeighedCall:
-    """A call in gates with weights.
-
-    Args:
-        admission: The call.
-        on_failure: Called with the exception of a broken gate.
-        outer: What is around it, or None: the call of the element, if a policy has gates of its own.
-    """
-
-    admission: Admission
-    on_failure: Callable[[Exception, Entry | None], None]
-    outer: Any = None
-
-    @enable_ki_protection
-    def settle(self, actual: float, name: str | None) -> None:
-        """Correct the weight in the gates that have one, or in those of this name, and that of the call around it.
-
-        Raises:
-            CallEndedError: The call has ended.
-            ValueError: The call, or the one around it, has settled less before.
-        """
-        self.admission.check_settle(actual, name)
-        try:
-            self.admission.settle(actual, name)
-        except Exception as error:  # noqa: BLE001 - a gate may raise anything
-            self.on_failure(error, None)
-        line = self.admission.line
-        line.change(line)
-        if line.common is not None:
-            line.change(line.common)
-        _settle_if_running(self.outer, actual, name)
-
-    def usage(self, name: str | None) -> tuple[float, float] | None:
-        """See `Admission.usage`. A gate of the call around it counts if this one has none."""
-        found = self.admission.usage(name)
-        if found is None and self.outer is not None:
-            return self.outer.usage(name)  # type: ignore[no-any-return]
-        return found
+# What the present call weighs: CURRENT_CALL has a `gates.CallInGates`, or a `_SharedCall` around one
 
 
 @dataclass(eq=False, slots=True)
@@ -109,26 +67,17 @@ class _SharedCall:
     creator: Any
 
     def settle(self, actual: float, name: str | None) -> None:
-        _settle_if_running(self.creator, actual, name)
+        settle_if_running(self.creator, actual, name)
 
     def usage(self, name: str | None) -> tuple[float, float] | None:
         return self.creator.usage(name)  # type: ignore[no-any-return]
 
 
-def _settle_if_running(call: Any, actual: float, name: str | None) -> None:
+def settle_if_running(call: Any, actual: float, name: str | None) -> None:
+    """Correct what this call weighs, if there is one and it has not ended."""
     if call is not None:
         with suppress(CallEndedError):
             call.settle(actual, name)
-
-
-def present_call(line: GateLine) -> WeighedCall | None:
-    """The present task's call that has passed the gates of this line."""
-    call: object = CURRENT_CALL.get()
-    while isinstance(call, WeighedCall):
-        if call.admission.line is line:
-            return call
-        call = call.outer
-    return None
 
 
 def usage_of_all(name: str | None = None) -> tuple[float, float] | None:

@@ -9,11 +9,13 @@ it, or the gate itself. Each of them is a `SharedGate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextvars import Token
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from math import inf
 from types import TracebackType
+from typing import Any
 from weakref import ref
 
 import trio
@@ -24,7 +26,7 @@ from .._core.gate import CANCELLED, CURRENT_CALL, OK, Copies, Gate, Outcome, Per
 from .._core.queue import Entry
 from .._core.reading import Reading
 from .._values.exceptions import set_on
-from .calls import WeighedCall, present_call
+from .calls import settle_if_running
 from .tasks import dict_of_run
 
 FEW = 64  # with fewer keys, a search for those without calls is not worth its cost
@@ -252,15 +254,15 @@ class Gates:
         end = CANCELLED if error is None else Reading(error)
         self.end_admitted(self.admissions[call.sequence], end, trio.current_time())  # nothing more is reported
 
-    def call_of(self, entry: Entry) -> WeighedCall:
+    def call_of(self, entry: Entry) -> CallInGates:
         """The call of a record, for `settle`."""
-        return WeighedCall(self.admissions[entry.sequence], self.on_failure)
+        return CallInGates(self, self.admissions[entry.sequence])
 
     def start_extra(self, call: Entry) -> CallInGates | None:
         """Start an extra call of a running record. None: a gate holds it back or refuses it, or records wait.
 
         Returns:
-            Its context. The call weighs what the first one was estimated to weigh.
+            The call, as a context manager. It weighs what the first one was estimated to weigh.
         """
         now = trio.current_time()
         try:
@@ -323,22 +325,58 @@ class Gates:
             self._enough = max(FEW, 2 * len(self._lines))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)  # not frozen: that would take three times as long to create
 class CallInGates:
-    """The context of an admitted call; reports its end to the gates.
+    """An admitted call, for its function: what `settle` corrects.
 
-    A generator with `@contextmanager` could not pass on an error that is a frozen dataclass.
+    As a context manager, it is the present call of its block, and reports its end to the gates. A generator with
+    `@contextmanager` could not pass on an error that is a frozen dataclass.
+
+    Args:
+        gates: The gates.
+        admission: The call.
+
+    Attributes:
+        outer: What is around it, or None: the call of the element, if a policy has gates of its own.
     """
 
     gates: Gates
     admission: Admission
+    outer: Any = field(default=None, init=False)
+    _token: Token[Any] = field(init=False)
+
+    @enable_ki_protection
+    def settle(self, actual: float, name: str | None) -> None:
+        """Correct the weight in the gates that have one, or in those of this name, and that of the call around it.
+
+        Raises:
+            CallEndedError: The call has ended.
+            ValueError: The call, or the one around it, has settled less before.
+        """
+        self.admission.check_settle(actual, name)
+        try:
+            self.admission.settle(actual, name)
+        except Exception as error:  # noqa: BLE001 - a gate may raise anything
+            self.gates.on_failure(error, None)
+        line = self.admission.line
+        line.change(line)
+        if line.common is not None:
+            line.change(line.common)
+        settle_if_running(self.outer, actual, name)
+
+    def usage(self, name: str | None) -> tuple[float, float] | None:
+        """See `Admission.usage`. A gate of the call around it counts if this one has none."""
+        found = self.admission.usage(name)
+        if found is None and self.outer is not None:
+            return self.outer.usage(name)  # type: ignore[no-any-return]
+        return found
 
     def __enter__(self) -> None:
         earlier = present_call(self.admission.line)  # of the same element, in these gates
         if earlier is not None:
             earlier.admission.extras += (self.admission,)
-        outer = CURRENT_CALL.get() if earlier is None else earlier.outer
-        self._token = CURRENT_CALL.set(WeighedCall(self.admission, self.gates.on_failure, outer))
+        self.outer = CURRENT_CALL.get() if earlier is None else earlier.outer
+        self._token = CURRENT_CALL.set(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -349,3 +387,13 @@ class CallInGates:
         self.gates.line.change(self.gates.line)
         if problem is not None:
             raise problem from error
+
+
+def present_call(line: GateLine) -> CallInGates | None:
+    """The present task's call that has passed the gates of this line."""
+    call: object = CURRENT_CALL.get()
+    while isinstance(call, CallInGates):
+        if call.admission.line is line:
+            return call
+        call = call.outer
+    return None
