@@ -357,14 +357,12 @@ MAX_SAMPLES: Final = 1000
 MIN_SAMPLES: Final = 50
 
 
+@dataclass(eq=False, slots=True)
 class RecentLatencies:
     """The latencies of the last 1,000 successes."""
 
-    __slots__ = ("_by_age", "_sorted")
-
-    def __init__(self) -> None:
-        self._by_age: deque[float] = deque()
-        self._sorted: list[float] = []
+    _by_age: deque[float] = field(default_factory=deque)
+    _sorted: list[float] = field(default_factory=list)
 
     def add(self, seconds: float) -> None:
         """Count a success."""

@@ -1,8 +1,8 @@
 """The base class of policies, and what they need: opening for several users, Trio runs, and keys of calls.
 
 Policy         a function around an inner function
-OpenCount      the first user opens something, and the last one closes it
 RunChange      detects another Trio run
+OpenCount      the first user opens something, and the last one closes it
 distinct_key   a key that differs by type, too
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -126,6 +127,26 @@ def by_position(policy: Any, arguments: tuple[Any, ...], keywords: Mapping[str, 
     return bound.args
 
 
+@dataclass(eq=False, slots=True)
+class RunChange:
+    """Detects that another Trio run has begun.
+
+    Each run has its own clock with an arbitrary start, so instants of two runs cannot be compared. Tasks, locks and
+    events of a run do not survive it.
+    """
+
+    _token: trio.lowlevel.TrioToken | None = None
+
+    def has_happened(self) -> bool:
+        """Whether this is another run than at the last call. True at the first call."""
+        token = trio.lowlevel.current_trio_token()
+        if token is self._token:
+            return False
+        self._token = token
+        return True
+
+
+@dataclass(eq=False, slots=True)
 class OpenCount:
     """Counts the users of something that the first one opens and the last one closes.
 
@@ -133,12 +154,9 @@ class OpenCount:
     of an earlier Trio run do not count, because whatever they left open ended with it.
     """
 
-    __slots__ = ("_count", "_lock", "_run_change")
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._lock = trio.Lock()
-        self._run_change = RunChange()
+    _count: int = 0
+    _lock: trio.Lock = field(default_factory=trio.Lock)
+    _run_change: RunChange = field(default_factory=RunChange)
 
     @enable_ki_protection
     async def add(self, open_: Callable[[], Awaitable[None]]) -> None:
@@ -169,27 +187,6 @@ class OpenCount:
             self._count = 0
             self._lock = trio.Lock()
         return self._lock
-
-
-class RunChange:
-    """Detects that another Trio run has begun.
-
-    Each run has its own clock with an arbitrary start, so instants of two runs cannot be compared. Tasks, locks and
-    events of a run do not survive it.
-    """
-
-    __slots__ = ("_token",)
-
-    def __init__(self) -> None:
-        self._token: trio.lowlevel.TrioToken | None = None
-
-    def has_happened(self) -> bool:
-        """Whether this is another run than at the last call. True at the first call."""
-        token = trio.lowlevel.current_trio_token()
-        if token is self._token:
-            return False
-        self._token = token
-        return True
 
 
 def distinct_key(value: Any) -> Hashable:
