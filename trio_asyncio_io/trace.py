@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from ._core.options import Options
 from ._values.checks import check_int, check_name
 from ._watch.events import Recording, Trace, trace_of
 from ._watch.recorder import Recorder, path_of_part, replace_file
-from ._watch.steps import GroupCall, Kind, RecordSteps, SystematicSample, WatermarkSteps
+from ._watch.steps import GroupCall, RecordSteps, SystematicSample, WatermarkSteps
 
 __all__ = ["TraceRecorder"]
 
@@ -124,77 +124,50 @@ class TraceRecorder(Recorder):
         self._recording.records.offer(sequence, lambda: RecordSteps(sequence, value, now))
 
     def held_back(self, sequence: int, element: Any) -> None:
-        self._begin(sequence, "wait for a gate")
+        self._step(sequence, lambda record, now: record.begin("wait for a gate", now))
 
     def waits_for_slot(self, sequence: int, element: Any) -> None:
-        if (record := self._record(sequence)) is not None:
-            record.wait_for_slot(self._recording.last)
+        self._step(sequence, RecordSteps.wait_for_slot)
 
     def grouped(self, sequences: Sequence[int]) -> None:
         self._group_calls |= dict.fromkeys(sequences, GroupCall(len(sequences)))
 
     def started(self, sequence: int, element: Any) -> None:
-        if (record := self._record(sequence)) is not None:
-            record.enter_slot(self._recording.last, self._group_calls.get(sequence))
+        call = self._group_calls.get(sequence)
+        self._step(sequence, lambda record, now: record.enter_slot(now, call))
 
     def retried(self, sequence: int, element: Any, attempt: int) -> None:
         self.started(sequence, element)
 
     def attempt_failed(self, sequence: int, element: Any, attempt: int, error: Exception) -> None:
-        if (record := self._record(sequence)) is not None:
-            record.end(self._recording.last, "failed", type(error).__name__)
+        self._step(sequence, lambda record, now: record.end(now, "failed", type(error).__name__))
 
     def backing_off(self, sequence: int, element: Any, attempt: int, seconds: float) -> None:
-        if (record := self._record(sequence)) is not None:
-            record.end(self._recording.last, "gave a result that is retried")
-        self._leave_slot(sequence)
-        self._begin(sequence, "backoff")
+        self._group_calls.pop(sequence, None)
+        self._step(sequence, RecordSteps.back_off)
 
     def completed(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._end(sequence, "completed", attempts)
+        self._step(sequence, lambda record, now: record.finish(now, "completed", attempts))
 
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._end(sequence, "timed out", attempts)
+        self._step(sequence, lambda record, now: record.finish(now, "timed out", attempts))
 
     def cancelled(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
-        self._end(sequence, "cancelled", attempts)
-
-    def _end(self, sequence: int, outcome: str, attempts: int, error: str = "") -> None:
-        if (record := self._record(sequence)) is not None:
-            if attempts < record.attempts:
-                record.refuse()
-            record.end(self._recording.last, "" if outcome == "completed" else outcome, error)
-            record.outcome = outcome
-            if outcome == "timed out":
-                record.begin("handler", "on_timeout", self._recording.last)
+        self._step(sequence, lambda record, now: record.finish(now, "cancelled", attempts))
 
     def failed(self, sequence: int, element: Any, attempts: int, seconds: float, error: Exception) -> None:
-        if (record := self._record(sequence)) is not None:
-            if not record.is_in_slot:  # a gate has refused its retry, so the slot is for its handler
-                self.started(sequence, element)
-            if record.outcome != "timed out":
-                self._end(sequence, "failed", attempts, type(error).__name__)
-            record.end(self._recording.last, "failed", type(error).__name__)  # on_timeout, if that has raised
-            record.begin("handler", "on_error", self._recording.last)
-
-    def _leave_slot(self, sequence: int) -> None:
-        self._group_calls.pop(sequence, None)
-        if (record := self._record(sequence)) is not None:
-            record.leave_slot(self._recording.last)
+        call = self._group_calls.get(sequence)
+        self._step(sequence, lambda record, now: record.fail(now, attempts, type(error).__name__, call))
 
     def slot_freed(self, sequence: int, element: Any) -> None:
-        self._leave_slot(sequence)
-        if (record := self._record(sequence)) is not None:
-            record.freed = self._recording.last
+        self._group_calls.pop(sequence, None)
+        self._step(sequence, RecordSteps.free_slot)
 
     def dequeued(self, sequence: int, element: Any) -> None:
-        if (record := self._record(sequence)) is not None:
-            record.dequeued = self._recording.last
+        self._step(sequence, RecordSteps.dequeue)
 
     def emitted(self, sequence: int, element: Any) -> None:
-        if (record := self._record(sequence)) is not None:
-            record.received = self._recording.last
-            record.outputs += 1
+        self._step(sequence, RecordSteps.emit)
 
     # Watermarks
 
@@ -207,16 +180,11 @@ class TraceRecorder(Recorder):
         if (steps := self._recording.watermarks.get(sequence)) is not None:
             steps.received = now
 
-    def _begin(self, sequence: int, kind: Kind) -> None:
-        if (record := self._record(sequence)) is not None:
-            record.begin(kind, kind, self._recording.last)
-
-    def _record(self, sequence: int) -> RecordSteps | None:
-        """The record, if it is recorded. Sets the time, which costs more than the rest."""
+    def _step(self, sequence: int, step: Callable[[RecordSteps, float], None]) -> None:
+        """Record a step, unless the record is left out. Then the time is not read, which costs more than the rest."""
         record = self._recording.records.get(sequence)
         if record is not None:
-            self._now()
-        return record
+            step(record, self._now())
 
     def _now(self) -> float:
         self._recording.last = trio.current_time()

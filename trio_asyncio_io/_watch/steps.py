@@ -93,21 +93,21 @@ class RecordSteps:
     spans: list[Span] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.begin("wait for a slot", "wait for a slot", self.accepted)
+        self.begin("wait for a slot", self.accepted)
 
     def wait_for_slot(self, now: float) -> None:
         """The record waits for a slot from now on. A recorded wait that has not ended was a wait for its key."""
         if self.spans and self.spans[-1].kind == "wait for a slot" and self.spans[-1].end == inf:
             self.spans[-1].kind = self.spans[-1].name = "wait for its key"
-        self.begin("wait for a slot", "wait for a slot", now)
+        self.begin("wait for a slot", now)
 
-    def begin(self, kind: Kind, name: str, now: float) -> None:
-        """End the present span, and start another one."""
+    def begin(self, kind: Kind, now: float, name: str = "") -> None:
+        """End the present span, and start another one. Its name is its kind, unless it has another one."""
         self.end(now)
         if self.spans and self.spans[-1].kind.startswith("wait for") and self.spans[-1].start == now:
             self.spans.pop()  # there was no wait
         if len(self.spans) < MAX_SPANS:
-            self.spans.append(Span(kind, name, now, self.stays[-1] if kind in IN_SLOT else None))
+            self.spans.append(Span(kind, name or kind, now, self.stays[-1] if kind in IN_SLOT else None))
 
     @property
     def is_in_slot(self) -> bool:
@@ -119,16 +119,53 @@ class RecordSteps:
         self.attempts += 1
         if len(self.spans) < MAX_SPANS:
             self.stays.append(Stay(now, call=call))
-        self.begin("attempt", f"attempt {self.attempts}", now)
+        self.begin("attempt", now, f"attempt {self.attempts}")
 
-    def refuse(self) -> None:
+    def back_off(self, now: float) -> None:
+        """The record leaves its slot until its next attempt. An attempt that has not failed gave a result."""
+        self.end(now, "gave a result that is retried")
+        self._leave_slot(now)
+        self.begin("backoff", now)
+
+    def finish(self, now: float, outcome: str, attempts: int, error: str = "") -> None:
+        """The invocation ends, after this number of attempts."""
+        if attempts < self.attempts:
+            self._refuse()
+        self.end(now, "" if outcome == "completed" else outcome, error)
+        self.outcome = outcome
+        if outcome == "timed out":
+            self.begin("handler", now, "on_timeout")
+
+    def fail(self, now: float, attempts: int, error: str, call: GroupCall | None) -> None:
+        """The invocation fails, or `on_timeout` has raised."""
+        if not self.is_in_slot:  # a gate has refused its retry, so the slot is for its handler
+            self.enter_slot(now, call)
+        if self.outcome != "timed out":
+            self.finish(now, "failed", attempts, error)
+        self.end(now, "failed", error)
+        self.begin("handler", now, "on_error")
+
+    def free_slot(self, now: float) -> None:
+        """The invocation and its handlers have ended."""
+        self._leave_slot(now)
+        self.freed = now
+
+    def dequeue(self, now: float) -> None:
+        """The record leaves the output order."""
+        self.dequeued = now
+
+    def emit(self, now: float) -> None:
+        """The consumer receives an output."""
+        self.received = now
+        self.outputs += 1
+
+    def _refuse(self) -> None:
         """A gate has refused the call for which the record has its slot, so there is no attempt."""
         self.attempts -= 1
         if self.spans[-1].kind == "attempt":
             self.spans.pop()
 
-    def leave_slot(self, now: float) -> None:
-        """The record leaves its slot."""
+    def _leave_slot(self, now: float) -> None:
         self.end(now)
         if self.is_in_slot:
             self.stays[-1].end = now
