@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import trio
 
 from ._operator.errors import is_cancelled, split
-from ._operator.function import Function, Wrapper, as_function
+from ._operator.function import Function, Wrapper, as_function, awaitable_from
 from ._values.checks import check_int, check_seconds
 from ._values.describe import describe
 
@@ -201,7 +201,7 @@ class Recorder(Wrapper, Generic[T, R]):
         self.running += 1
         self.peak_running = max(self.peak_running, self.running)
         try:
-            call.result = await self._invoke(*arguments)
+            call.result = await awaitable_from(self._invoke, *arguments)
         except Exception as error:
             call.error = error
             raise

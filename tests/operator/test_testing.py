@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io import AsyncFunction, ordered_wait
+from trio_asyncio_io import AsyncFunction, NotAsyncError, ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 
@@ -102,6 +102,13 @@ async def test_a_recorder_passes_on_values_results_and_errors() -> None:
 
 def test_the_repr_of_a_recorder_has_its_function() -> None:
     assert repr(Recorder(trio.sleep)).startswith("Recorder(<function sleep")
+
+
+async def test_a_function_that_is_not_async_raises_the_same_error_in_a_recorder(autojump_clock: MockClock) -> None:
+    recorder = Recorder(len)  # type: ignore[arg-type]
+    with pytest.raises(NotAsyncError, match="returned 1, which cannot be awaited"):
+        await recorder("a")
+    assert isinstance(recorder.calls[0].error, NotAsyncError)
 
 
 async def test_a_recorder_records_the_instants_of_each_call(autojump_clock: MockClock) -> None:
