@@ -82,7 +82,8 @@ class GateLine:
     Attributes:
         gates: The gates in use that hold back this line.
         passed: The gates in use that its calls pass, in the order of `given`.
-        running: The number of admitted calls that have not ended, and of calls that wait in the common line.
+        uses: The number of reasons to keep its gates in use: admitted calls that have not ended, calls that wait in
+            the common line, and groups that are being formed.
         held_until: When the first call may be admitted, if nothing changes before. -inf: unknown.
         heap: The waiting calls, with their ranks. The first call in the line of a key stays until it has started.
         is_weighted: Whether a gate has weights.
@@ -99,7 +100,7 @@ class GateLine:
     def __post_init__(self) -> None:
         self.gates: Sequence[SharedGate] = ()
         self.passed: Sequence[SharedGate] = ()
-        self.running = 0
+        self.uses = 0
         self.held_until = -inf
         self.heap: list[tuple[Rank, WaitingCall]] = []
         self.is_weighted = any(gate.weight is not None for gate in self.given)
@@ -308,7 +309,7 @@ class Admission:
             Exception: A gate is broken. The call has not started for any of the gates.
         """
         since, started = self.since, 0
-        self.line.running += 1
+        self.line.uses += 1
         try:
             for each, weight in zip(self.line.passed, self.weights, strict=True):
                 each.gate.started(since + each.offset, weight)
@@ -327,7 +328,7 @@ class Admission:
             Exception: The first exception of a gate.
         """
         self.has_ended = True
-        self.line.running -= 1
+        self.line.uses -= 1
         problem: Exception | None = None
         seconds, weights = now - self.since, self.weights
         if self.settled:

@@ -140,7 +140,7 @@ class Grouping:
         pool = self.pools.get(key)
         if pool is None:
             pool = self.pools[key] = Pool(key, self.size, 0.0 if key.is_retry else self.wait)
-            line.running += 1  # the gates stay in use
+            line.uses += 1
         rank = rank_of(entry)
         is_first = not pool.records or rank < pool.rank
         heappush(pool.records, (rank, since, entry))
@@ -222,7 +222,7 @@ class Grouping:
             self._push(pool, self._all, *((self._complete,) if pool.is_complete else ()))
         else:
             del self.pools[pool.key]
-            pool.key.line.running -= 1
+            pool.key.line.uses -= 1
         return Group([entry for _, _, entry in taken], pool.key.half), waits
 
     def halves(self, call: Entry, *, may_help: bool = True) -> Sequence[Half | None]:

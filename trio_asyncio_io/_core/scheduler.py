@@ -482,7 +482,7 @@ class Scheduler:
         self.waiting[entry.sequence] = waiting
         if not of_key:
             assert waiting.line is not None
-            waiting.line.running += 1  # its gates stay in use
+            waiting.line.uses += 1
         if of_key and waiting.is_in_line_of_key:  # it was first, and may have been overtaken by a retry
             line.begin_wait(waiting, now)
         else:
@@ -495,7 +495,7 @@ class Scheduler:
     def _leave_line(self, waiting: WaitingCall, now: float) -> None:
         """A call leaves the line of all calls."""
         assert waiting.line is not None
-        waiting.line.running -= 1
+        waiting.line.uses -= 1
         self._line.leave(waiting)
         self._end_gate_wait(waiting, self._line, now)
 

@@ -320,7 +320,7 @@ class Gates:
     def _drop_some(self) -> None:
         """Drop the keys without calls. The cost is a few steps per key, on average."""
         if len(self._lines) >= self._enough:
-            for key in [key for key, line in self._lines.items() if line.common and not (line.heap or line.running)]:
+            for key in [key for key, line in self._lines.items() if line.common and not (line.heap or line.uses)]:
                 self._leave(self._lines.pop(key))
             self._enough = max(FEW, 2 * len(self._lines))
 

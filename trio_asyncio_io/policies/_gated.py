@@ -120,7 +120,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
     async def _pass(self, waiting: _WaitingTask, line: GateLine) -> Admission:
         """Wait in the line of the key, then in that of all calls. Only the first call in a line checks the gates."""
         joined: list[GateLine] = []
-        line.running += 1  # its gates stay in use
+        line.uses += 1
         try:
             while True:
                 now = trio.current_time()
@@ -137,7 +137,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
                 with trio.move_on_at(until):
                     await waiting.place.park()
         finally:
-            line.running -= 1
+            line.uses -= 1
             for each in joined:
                 _leave(each, waiting)
 
