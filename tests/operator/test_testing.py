@@ -105,7 +105,7 @@ def test_the_repr_of_a_recorder_has_its_function() -> None:
 
 
 async def test_a_function_that_is_not_async_raises_the_same_error_in_a_recorder(autojump_clock: MockClock) -> None:
-    recorder = Recorder(len)  # type: ignore[arg-type]
+    recorder: Recorder[Any, Any] = Recorder(len)  # type: ignore[arg-type]
     with pytest.raises(NotAsyncError, match="returned 1, which cannot be awaited"):
         await recorder("a")
     assert isinstance(recorder.calls[0].error, NotAsyncError)
