@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import get_native_id
-from typing import TextIO
 
 import trio
 
 from trio_asyncio_io.integration import TaskTimes, cpu_wait
 
-MOST_JOBS = 16  # whose places are kept
-
-Places = dict[str, list[float]]  # by job: since when each free place is free
+MOST_JOBS = 16  # whose places are kept, those with the highest numbers
 
 
 class TaskClock:
@@ -27,14 +22,14 @@ class TaskClock:
     Durations come from a monotonic clock. The wall clock only places the task among tasks of other machines.
 
     Args:
-        job: Equal for the tasks of one job in this executor, such as the number of their stage.
+        job: A number that the tasks of one job in this executor have, and that grows from job to job: their stage's.
 
     Attributes:
         waited: The seconds for which the task has waited for its first rows.
     """
 
     def __init__(self, job: int) -> None:
-        self._job = str(job)
+        self._job = job
         self._began = time.time()
         self._since = time.monotonic()
         self._places = TaskPlaces.of_executor()
@@ -136,66 +131,58 @@ class _Thread:
 
 
 class TaskPlaces:
-    """The free places of each job, in a file that the processes of an executor share.
+    """The free places of each job, as empty files in a folder that the processes of an executor share.
 
     An executor has as many places as tasks that run at once. It has more Python processes as soon as one of its stages
     had two Python operators, and gives them tasks in turn, so the time between two tasks of one process says nothing.
-    Instants are those of a monotonic clock that all processes of the machine have.
+    A file has the job, and the instant since when a place is free, in its name. The task that removes it has the place,
+    so no process waits for another one. Instants are those of a monotonic clock that all processes of the machine have.
 
     Args:
-        path: The file. If it cannot be used, each task has a new place. None, as outside an executor: the same.
+        folder: The folder. If it cannot be used, each task has a new place. None, as outside an executor: the same.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
 
     @classmethod
     def of_executor(cls) -> TaskPlaces:
-        """The places of this executor. Spark deletes the folder of their file when the executor ends."""
+        """The places of this executor. Spark deletes the folder around theirs when the executor ends."""
         folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-        return cls(Path(folder) / "udfs-task-places.json" if folder else None)
+        return cls(Path(folder) / "udfs-task-places" if folder else None)
 
-    def take(self, job: str, began: float) -> float | None:
+    def take(self, job: int, began: float) -> float | None:
         """A task has begun. Returns for how long its place was free; None: there was none, so this one is new."""
-        with self._opened() as places:
-            free = places.setdefault(job, [])
-            latest = max((since for since in free if since <= began), default=None)
-            if latest is None:
-                return None
-            free.remove(latest)
-            return began - latest
+        since_when = [since for each, since in self._free() if each == job and since <= began]
+        for since in sorted(since_when, reverse=True):
+            with suppress(OSError):  # another task has taken it
+                self._file(job, since).unlink()
+                return began - since
+        return None
 
-    def leave(self, job: str, ended: float) -> None:
+    def leave(self, job: int, ended: float) -> None:
         """A task has ended."""
-        with self._opened() as places:
-            places.setdefault(job, []).append(ended)
-
-    @contextmanager
-    def _opened(self) -> Iterator[Places]:
-        """The places, which may be changed."""
-        try:
-            file = None if self._path is None else self._path.open("a+")
-        except OSError:
-            file = None
-        if file is None:
-            yield {}
+        if self._folder is None:
             return
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed; another thread of this process waits, too
-            places = _read_places(file)
-            yield places
-            for job in list(places)[:-MOST_JOBS]:
-                del places[job]
-            file.seek(0)
-            file.truncate()
-            json.dump(places, file)
+        with suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            self._file(job, ended).touch()
+            free = self._free()
+            latest = sorted({each for each, _ in free})[-MOST_JOBS:]
+            for each, since in free:
+                if each not in latest:
+                    self._file(each, since).unlink(missing_ok=True)
 
+    def _free(self) -> list[tuple[int, float]]:
+        """The job of each free place, and since when it is free."""
+        if self._folder is None:
+            return []
+        try:
+            names = [file.name.split() for file in self._folder.iterdir()]
+        except OSError:
+            return []
+        return [(int(job), float(since)) for job, since in names]
 
-def _read_places(file: TextIO) -> Places:
-    """The places in the file. None if a process was killed while it wrote them."""
-    file.seek(0)
-    try:
-        places: Places = json.load(file)
-    except ValueError:
-        return {}
-    return places
+    def _file(self, job: int, since: float) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{job} {since}"

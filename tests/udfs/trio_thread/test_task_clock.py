@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.support import PATIENCE
+from tests.wheel import ROOT
 from trio_asyncio_io import AsyncWaitOperator, Totals
 from trio_asyncio_io.gates import Auto, RateLimit
 from trio_asyncio_io.integration import TaskTimes
@@ -85,61 +89,80 @@ def test_a_gap_is_the_time_since_the_task_before_in_the_same_place(now: list[flo
 def test_processes_that_take_turns_share_the_places_of_their_executor(tmp_path: Path) -> None:
     """Four processes, of which two run a task at any time."""
     processes = [TaskPlaces(tmp_path / "places") for _ in range(4)]
-    assert [process.take("7", 0.0) for process in processes[:2]] == [None, None]
+    assert [process.take(7, 0.0) for process in processes[:2]] == [None, None]
     for process, at in zip(processes, (10.0, 11.0, 20.0, 21.0), strict=True):
-        process.leave("7", at)
-        assert processes[(processes.index(process) + 2) % 4].take("7", at + 0.5) == 0.5
-    assert processes[0].take("8", 30.0) is None
+        process.leave(7, at)
+        assert processes[(processes.index(process) + 2) % 4].take(7, at + 0.5) == 0.5
+    assert processes[0].take(8, 30.0) is None
 
 
 def test_a_task_that_began_before_another_one_ended_has_a_place_of_its_own(tmp_path: Path) -> None:
     places = TaskPlaces(tmp_path / "places")
-    places.leave("7", 5.0)
-    assert places.take("7", 4.0) is None
-    assert places.take("7", 6.0) == 1.0
-
-
-def test_a_file_of_places_that_is_damaged_begins_anew(tmp_path: Path) -> None:
-    (tmp_path / "places").write_text('{"7": [1.')
-    places = TaskPlaces(tmp_path / "places")
-    assert places.take("7", 2.0) is None
-    places.leave("7", 3.0)
-    assert places.take("7", 4.0) == 1.0
+    places.leave(7, 5.0)
+    assert places.take(7, 4.0) is None
+    assert places.take(7, 6.0) == 1.0
 
 
 @pytest.mark.parametrize("folder", [None, "gone"])
-def test_without_a_file_each_place_is_new(folder: str | None, tmp_path: Path) -> None:
+def test_without_a_folder_each_place_is_new(folder: str | None, tmp_path: Path) -> None:
     places = TaskPlaces(None if folder is None else tmp_path / folder / "places")
-    places.leave("7", 3.0)
-    assert places.take("7", 4.0) is None
+    places.leave(7, 3.0)
+    assert places.take(7, 4.0) is None
 
 
 def test_only_the_places_of_the_latest_jobs_are_kept(tmp_path: Path) -> None:
     places = TaskPlaces(tmp_path / "places")
     for job in range(20):
-        places.leave(str(job), 1.0)
-    assert [places.take(str(job), 2.0) for job in (19, 4, 3, 0)] == [1.0, 1.0, None, None]
+        places.leave(job, 1.0)
+    assert [places.take(job, 2.0) for job in (19, 4, 3, 0)] == [1.0, 1.0, None, None]
 
 
-def test_two_tasks_of_a_process_that_begin_at_once_take_different_places(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places, second = TaskPlaces(tmp_path / "places"), ThreadPoolExecutor(1)
-    places.leave("7", 1.0)
-    taken: list[Future[float | None]] = []
-    read = task_clock._read_places
+def test_two_tasks_that_begin_at_once_take_different_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = TaskPlaces(tmp_path / "places")
+    places.leave(7, 1.0)
+    places.leave(7, 2.0)
+    free = places._free
+    taken: list[float | None] = []
 
-    def start_another(file: TextIO) -> dict[str, list[float]]:
-        found = read(file)
-        if not taken:
-            taken.append(second.submit(places.take, "7", 3.0))
-            wait(taken, 0.05)
+    def list_and_start_another() -> list[tuple[int, float]]:
+        found = free()
+        monkeypatch.undo()
+        taken.append(places.take(7, 3.0))
         return found
 
-    monkeypatch.setattr(task_clock, "_read_places", start_another)
-    with second:
-        assert places.take("7", 3.0) == 2.0
-        assert taken[0].result() is None
+    monkeypatch.setattr(places, "_free", list_and_start_another)
+    assert places.take(7, 3.0) == 2.0
+    assert taken == [1.0]
+
+
+TAKES = """
+import sys
+from pathlib import Path
+from udfs._trio_thread.task_clock import TaskPlaces
+places = TaskPlaces(Path(sys.argv[1]))
+print("begins", flush=True)
+while True:
+    places.leave(7, 1.0)
+    places.take(7, 2.0)
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.timeout(PATIENCE)
+def test_no_task_waits_for_a_process_that_is_stopped_while_it_takes_a_place(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TAKES, str(tmp_path / "places")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            for milliseconds in range(20):
+                time.sleep(milliseconds / 1_000)
+                process.send_signal(signal.SIGSTOP)
+                TaskPlaces(tmp_path / "places").leave(8, 1.0)
+                assert TaskPlaces(tmp_path / "places").take(8, 2.0) == 1.0
+                process.send_signal(signal.SIGCONT)
+        finally:
+            process.kill()
 
 
 def test_each_thread_has_its_own_wait_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
