@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +10,7 @@ from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StringType
 
 from .._spark_version import VariantVal, arrow_type_in_utc
 
-# New in pyarrow 20
-CONVERTS_MAPS = int(pa.__version__.partition(".")[0]) >= 20  # noqa: PLR2004
+Convert = Callable[[Any], Any]
 
 
 def struct_type(**fields: DataType | str) -> StructType:
@@ -59,36 +58,45 @@ def arrow_type(dtype: DataType) -> pa.DataType:
 
 def to_pylist(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """The values, with maps as dicts, and variants as the values that JSON has."""
-    values: list[Any]
-    has_map, has_variant = _has(pa.types.is_map, column.type), _has(_is_variant, column.type)
-    if has_variant or (has_map and not CONVERTS_MAPS):
-        values = [_converted(value, column.type) for value in column.to_pylist()]
-    elif has_map:
-        values = column.to_pylist(maps_as_pydicts="strict")
-    else:
-        values = column.to_pylist()
-    return values
+    convert = _conversion(column.type)
+    values: list[Any] = column.to_pylist()
+    return values if convert is None else [convert(value) for value in values]
 
 
-def _converted(value: Any, dtype: pa.DataType) -> Any:
-    """The value with a dict in place of each list of pairs, and a value in place of each variant."""
-    if value is None or not (_has(pa.types.is_map, dtype) or _has(_is_variant, dtype)):
-        return value
+def _conversion(dtype: pa.DataType) -> Convert | None:
+    """The conversion of a value that Arrow returns; None if it needs none.
+
+    Arrow's own one for maps, `maps_as_pydicts`, takes several times as long.
+    """
     if _is_variant(dtype):
-        return VariantVal(value["value"], value["metadata"]).toPython()
+        return lambda value: value and VariantVal(value["value"], value["metadata"]).toPython()
     if pa.types.is_map(dtype):
-        pairs = [(_converted(key, dtype.key_type), _converted(item, dtype.item_type)) for key, item in value]
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError("a map has a key twice")
-        return dict(pairs)
+        return _to_dict(_conversion(dtype.key_type) or _same, _conversion(dtype.item_type) or _same)
     if pa.types.is_struct(dtype):
-        return {name: _converted(each, dtype.field(name).type) for name, each in value.items()}
-    return [_converted(each, dtype.value_type) for each in value]
+        inner = {each.name: convert for each in dtype if (convert := _conversion(each.type)) is not None}
+        return _with_fields(inner) if inner else None
+    each = _conversion(dtype.value_type) if pa.types.is_nested(dtype) else None
+    return each and (lambda values: values and [each(value) for value in values])
 
 
-def _has(matches: Callable[[pa.DataType], bool], dtype: pa.DataType) -> bool:
-    """Whether this holds for the type or for one inside it."""
-    return matches(dtype) or any(_has(matches, dtype.field(i).type) for i in range(dtype.num_fields))
+def _to_dict(key: Convert, item: Convert) -> Convert:
+    def convert(pairs: Any) -> Any:
+        if pairs is None:
+            return None
+        found = {key(each): item(value) for each, value in pairs}
+        if len(found) < len(pairs):
+            raise ValueError("a map has a key twice")
+        return found
+
+    return convert
+
+
+def _with_fields(inner: Mapping[str, Convert]) -> Convert:
+    return lambda value: value and {**value, **{name: convert(value[name]) for name, convert in inner.items()}}
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _is_variant(dtype: pa.DataType) -> bool:
