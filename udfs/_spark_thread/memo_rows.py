@@ -277,16 +277,12 @@ class MemoRows:
 
     def _exploded(self, answers: pa.Array, has_failed: Sequence[bool]) -> tuple[list[int], pa.Array, int]:
         """The place of the row of each output, the outputs, and the largest number of outputs of one row."""
-        lengths = [length or 0 for length in compute.list_value_length(answers).to_pylist()]
-        parents: list[int] = []
-        places: list[int | None] = []
-        start = 0
-        for parent, (length, failed) in enumerate(zip(lengths, has_failed, strict=True)):
-            is_kept = length or failed or self._enrichment.flatten == "outer"
-            places += range(start, start + length) if length else [None] if is_kept else []
-            parents += [parent] * (max(1, length) if is_kept else 0)
-            start += length
-        return parents, answers.flatten().take(pa.array(places, pa.int64())), max(1, *lengths)
+        lengths = compute.fill_null(compute.list_value_length(answers), 0)
+        has_null = compute.equal(lengths, 0)
+        if self._enrichment.flatten != "outer":
+            has_null = compute.and_(has_null, pa.array(has_failed))
+        lists = compute.if_else(has_null, pa.scalar([None], answers.type), answers)
+        return compute.list_parent_indices(lists).to_pylist(), lists.flatten(), max(1, compute.max(lengths).as_py())
 
 
 def _distinct(buckets: pa.Array) -> list[int]:
