@@ -31,7 +31,7 @@ from .._spark_thread.memo_table import add_answers, read_answers
 from .._spark_version import VariantType
 from .._urls import without_user
 from .row_plan import BUCKET_COLUMN, PLACE_COLUMN, RowPlan
-from .schema import BY_BYTES
+from .schema import check_collations
 from .session import shuffle_partitions, task_slots
 from .worker_python import for_map_in_arrow, use_the_drivers_python
 
@@ -322,7 +322,7 @@ def memo_settings(plan: RowPlan, memo: Memo, partitions: int) -> MemoSettings:
     enrichment = plan.enrichment
     inputs = T.StructType([plan.columns.fields[n] for n in dict.fromkeys(enrichment.inputs)])
     for each in inputs.fields:
-        _check_key_type(each.name, each.dataType)
+        _check_input_type(each.name, each.dataType)
     if not set(enrichment.key) <= set(enrichment.inputs):
         names = [plan.columns.names[n] for n in enrichment.key if n not in enrichment.inputs]
         raise ValueError(
@@ -363,23 +363,18 @@ def claim(settings: MemoSettings) -> None:
     merge(directory)
 
 
-def _check_key_type(name: str, dtype: T.DataType) -> None:
+def _check_input_type(name: str, dtype: T.DataType) -> None:
     """Check that equal values of an input have equal keys.
 
     Raises:
         TypeError: They do not: there is a map, a variant, a collation or the like in the type.
     """
-    for part in parts_of(dtype):
-        if isinstance(part, _NOT_COMPARABLE):
-            raise TypeError(
-                f"memo needs inputs whose values can be compared, and {name!r} is {dtype.simpleString()}: "
-                "cast it, or use its parts or a string such as to_json(...)"
-            )
-        if getattr(part, "collation", BY_BYTES) != BY_BYTES:
-            raise TypeError(
-                f"memo compares strings by their bytes, and {name!r} is {dtype.simpleString()}: use a string without a "
-                "collation, such as collate(lower(...), 'UTF8_BINARY')"
-            )
+    if any(isinstance(part, _NOT_COMPARABLE) for part in parts_of(dtype)):
+        raise TypeError(
+            f"memo needs inputs whose values can be compared, and {name!r} is {dtype.simpleString()}: "
+            "cast it, or use its parts or a string such as to_json(...)"
+        )
+    check_collations("memo", name, dtype)
 
 
 def check_answers(given: T.StructType, types: T.StructType) -> None:

@@ -149,9 +149,22 @@ def check_key_type(column: StructField) -> None:
     name, dtype = column.name, column.dataType
     if isinstance(dtype, ArrayType | MapType | StructType | VariantType):
         raise TypeError(f"key must be columns of plain values, and {name!r} is {dtype.simpleString()}: use its fields")
-    if getattr(dtype, "collation", BY_BYTES) != BY_BYTES:
+    check_collations("key", name, dtype)
+
+
+def check_collations(user: str, name: str, dtype: DataType) -> None:
+    """Check that equal strings of a column have equal bytes.
+
+    Args:
+        user: The parameter that compares them, for the error.
+        name, dtype: Those of the column.
+
+    Raises:
+        TypeError: Its type, or one inside it, has a collation.
+    """
+    if any(getattr(part, "collation", BY_BYTES) != BY_BYTES for part in parts_of(dtype)):
         raise TypeError(
-            f"key compares strings by their bytes, and {name!r} is {dtype.simpleString()}: use a string without a "
+            f"{user} compares strings by their bytes, and {name!r} is {dtype.simpleString()}: use a string without a "
             "collation, such as collate(lower(...), 'UTF8_BINARY')"
         )
 

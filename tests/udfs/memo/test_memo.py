@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs import Memo, MemoError
-from udfs._plan.memo import _check_key_type, _old_names, as_memo
+from udfs._plan.memo import _check_input_type, _old_names, as_memo
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_columns_may_swap_their_names() -> None:
 
 @pytest.mark.parametrize("kind", [T.LongType(), T.ArrayType(T.StructType([T.StructField("a", T.DateType())]))], ids=str)
 def test_a_type_whose_values_can_be_compared_is_accepted(kind: T.DataType) -> None:
-    _check_key_type("ip", kind)
+    _check_input_type("ip", kind)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_type_whose_values_can_be_compared_is_accepted(kind: T.DataType) -> No
 )
 def test_a_type_that_cannot_be_compared_is_refused(kind: T.DataType) -> None:
     with pytest.raises(TypeError, match=r"memo needs inputs whose values can be compared, and 'tags' is .*: cast it"):
-        _check_key_type("tags", kind)
+        _check_input_type("tags", kind)
 
 
 @pytest.mark.skipif(not hasattr(T.StringType(), "collation"), reason="Spark 3.5 has no collations")
@@ -89,5 +89,5 @@ def test_a_string_that_is_not_compared_by_its_bytes_is_refused() -> None:
     """Two values that are equal in SQL would have two answers."""
     kind: Any = T.StringType
     with pytest.raises(TypeError, match="memo compares strings by their bytes, and 'ip' is array<string collate UTF8"):
-        _check_key_type("ip", T.ArrayType(kind("UTF8_LCASE")))
-    _check_key_type("ip", kind("UTF8_BINARY"))
+        _check_input_type("ip", T.ArrayType(kind("UTF8_LCASE")))
+    _check_input_type("ip", kind("UTF8_BINARY"))
