@@ -17,7 +17,7 @@ from ._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from ._plan.arguments import UDFArguments, for_session, make_settings
 from ._plan.schema import check_time_zone, parse_type
 from ._plan.session import default_time_zone, time_zone
-from ._plan.worker_python import use_the_drivers_python, with_package_check
+from ._plan.worker_python import as_task, use_the_drivers_python, with_package_check
 from ._pyspark_worker import for_column_udf
 from ._sent.arrow_types import plan_type
 from ._sent.extra_columns import extra_columns
@@ -26,7 +26,6 @@ from ._sent.settings import Settings
 from ._sent.zone import Zone
 from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf
-from ._tracebacks import traceback_as_note
 
 AnyFunction: TypeAlias = Callable[..., Awaitable[Any]] | AsyncFunction[Any, Any]
 F = TypeVar("F", bound=AnyFunction)
@@ -112,7 +111,7 @@ class AsyncPandasUDF(Generic[F_co]):
     @property
     def evalType(self) -> int:  # noqa: N802 - Spark's name
         """Spark's number for a UDF that maps an iterator to an iterator: an Arrow UDF or, before 4.1, a pandas UDF."""
-        return int(column_udf(for_column_udf(_identity, StringType()), StringType()).evalType)
+        return int(column_udf(for_column_udf(as_task("any", iter), StringType()), StringType()).evalType)
 
     @property
     def func(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -129,13 +128,7 @@ class AsyncPandasUDF(Generic[F_co]):
 
     def _task(self, run: Callable[[Iterator[Any]], Iterator[pa.Array]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """What Spark sends to the workers so that they run this, under the name of the UDF."""
-
-        def named(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-            with traceback_as_note():
-                yield from run(batches)
-
-        named.__name__ = named.__qualname__ = self.__name__
-        return with_package_check(for_column_udf(named, self.returnType))
+        return with_package_check(for_column_udf(as_task(self.__name__, run), self.returnType))
 
 
 @overload
@@ -247,8 +240,3 @@ def _make(
         deterministic=deterministic,
         function=function,
     )
-
-
-def _identity(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """Spark takes the kind of a UDF from these types."""
-    return batches

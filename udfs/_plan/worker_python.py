@@ -47,13 +47,18 @@ def with_package_check(function: F) -> F:
 
 def for_map_in_arrow(name: str, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
     """The function for `mapInArrow`, which Spark's plan shows under this name."""
+    return with_package_check(as_task(name, run))
 
-    def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def as_task(name: str, run: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What runs in a worker, under this name, and raises exceptions as Spark shows them best."""
+
+    def named(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # Spark takes the kind of a column UDF from these
         with traceback_as_note():
             yield from run(batches)
 
     named.__name__ = named.__qualname__ = name
-    return with_package_check(named)
+    return named
 
 
 class _Packages:
