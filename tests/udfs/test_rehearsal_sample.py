@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs._plan.row_plan import RowPlan
-from udfs._rehearsal.sample import JobRows, SampledRows
+from udfs._rehearsal.sample import JobRows, RecordedRows
 from udfs._sent.settings import Enrichment
 
 ROWS = 8
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:the sample has reached a load")
 
 
 @pytest.fixture
-def record(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., SampledRows]]:
+def record(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., RecordedRows]]:
     """Takes a sample of eight rows with a memo, without Spark."""
     drawn = pa.RecordBatch.from_pydict({"n": pa.array(range(ROWS)), "bucket": pa.array([0] * ROWS, pa.int32())})
 
-    def recorded(function: Any, *, flatten: bool = False, **options: Any) -> SampledRows:
+    def recorded(function: Any, *, flatten: bool = False, **options: Any) -> RecordedRows:
         enrichment = Enrichment(
             settings(function, mode="unordered", on_error="null"), ANSWER, "UTC", inputs=(0,), flatten=flatten
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_
 from random import Random
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import trio
@@ -94,7 +95,7 @@ class JobRows:
         left = share * min(keys, rows) - remembered
         return [max(1, round(left / partitions))] * partitions
 
-    def record(self, number: int, rows: int, load: int, **arguments: Any) -> SampledRows:
+    def record(self, number: int, rows: int, load: int, **arguments: Any) -> RecordedRows:
         """Make this number of calls. Each answer is in the memo as soon as it is there.
 
         Args:
@@ -109,19 +110,25 @@ class JobRows:
         group = self.options.get("group") or 1
         plan, memo = self._plan(), self.options.get("memo")
         drawn = self._drawn(plan, number * group, rows)
-        with SampledRows(plan.enrichment, None if memo is None else _memo_rows(plan, as_memo(memo))) as sampled:
-            found = sampled.missing(drawn)
-            if not found:
-                raise ValueError(
-                    "no row of the sample needs a call: the memo has their answers, or skip_nulls skips them"
-                )
-            parts = [found[start : start + group] for start in range(0, len(found), group)]
-            most = max(1, min(load, int(SHARE_AT_LARGEST * len(parts))))
-            loads = (min(LOW_LOAD, most), most)
-            function = _SampledFunction(self, sampled.answer)
+        memo_rows = None if memo is None else _memo_rows(plan, as_memo(memo))
+        found, share = _missing(plan.enrichment, memo_rows, drawn)
+        if not found:
+            raise ValueError("no row of the sample needs a call: the memo has their answers, or skip_nulls skips them")
+        parts = [found[start : start + group] for start in range(0, len(found), group)]
+        most = max(1, min(load, int(SHARE_AT_LARGEST * len(parts))))
+        loads = (min(LOW_LOAD, most), most)
+        written: list[Future[int]] = []
+
+        def keep(answers: Sequence[tuple[Row, Any]]) -> None:
+            if memo_rows is not None:
+                written.append(writing.submit(_remember, memo_rows, answers))
+
+        writer = nullcontext() if memo_rows is None else memo_rows.writer
+        with writer, ThreadPoolExecutor(1, "udfs rehearse answers") as writing:
+            function = _SampledFunction(self, keep)
             call = partial(record, parts, function, len(parts), timeout=self.timeout, loads=loads, **arguments)
-            sampled.sample = _run_in_thread(call)
-        return sampled
+            sample = _run_in_thread(call)
+        return RecordedRows(sample, share, sum(each.result() for each in written))
 
     def _plan(self) -> RowPlan:
         """The operator on the input columns alone."""
@@ -143,66 +150,40 @@ class JobRows:
         return batch
 
 
-class SampledRows:
-    """The rows of a sample, read as in a worker. A thread writes their answers to the memo when they arrive.
-
-    Args:
-        enrichment: How the job enriches rows.
-        memo_rows: Writes the answers, one for each key. None: there is no memo.
+@dataclass(frozen=True, slots=True)
+class RecordedRows:
+    """The sample of a job.
 
     Attributes:
-        sample: The calls, at the end.
+        sample: The calls.
         share: The share of rows that needed a call before the sample; with a memo, among those that `skip_nulls` keeps.
         remembered: The number of answers in the memo.
     """
 
     sample: Sample
-    share = 0.0
-    remembered = 0
+    share: float
+    remembered: int
 
-    def __init__(self, enrichment: Enrichment, memo_rows: MemoRows | None) -> None:
-        self._enrichment = enrichment
-        self._memo_rows = memo_rows
-        self._thread = ThreadPoolExecutor(1, "udfs rehearse answers")
-        self._pending: list[Future[None]] = []
 
-    def __enter__(self) -> Self:
-        if self._memo_rows is not None:
-            self._memo_rows.writer.__enter__()
-        return self
+def _missing(enrichment: Enrichment, memo_rows: MemoRows | None, drawn: pa.RecordBatch) -> tuple[list[Row], float]:
+    """The rows that need a call, read as in a worker, and their share. With a memo, one row for each key."""
+    settings = enrichment.settings
+    if memo_rows is None:
+        rows = RowConversion(enrichment).read(drawn)
+        found = [row for row in rows if row.failure is None and not settings.skips(row)]
+        return found, len(found) / len(rows)
+    found = [row for part in memo_rows.parts(drawn) for row in memo_rows.missing(part)]
+    nulls = [column.is_null().to_pylist() for column in drawn.columns[:-1]]  # without the bucket
+    skipped = sum(map(any, zip(*nulls, strict=True))) if settings.skip_nulls else 0
+    return found, (len(found) + memo_rows.waiting) / max(1, drawn.num_rows - skipped)
 
-    def __exit__(self, exc_type: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Wait until all answers are written."""
-        self._thread.shutdown()
-        if self._memo_rows is not None:
-            self._memo_rows.writer.__exit__(exc_type, error, None)
-        for each in self._pending:
-            each.result()
 
-    def missing(self, drawn: pa.RecordBatch) -> list[Row]:
-        """The rows that need a call: with a memo, one for each key."""
-        settings, memo_rows = self._enrichment.settings, self._memo_rows
-        if memo_rows is None:
-            rows = RowConversion(self._enrichment).read(drawn)
-            found = [row for row in rows if row.failure is None and not settings.skips(row)]
-            self.share = len(found) / len(rows)
-            return found
-        found = [row for part in memo_rows.parts(drawn) for row in memo_rows.missing(part)]
-        nulls = [column.is_null().to_pylist() for column in drawn.columns[:-1]]  # without the bucket
-        skipped = sum(map(any, zip(*nulls, strict=True))) if settings.skip_nulls else 0
-        self.share = (len(found) + memo_rows.waiting) / max(1, drawn.num_rows - skipped)
-        return found
-
-    def answer(self, answers: Sequence[tuple[Row, Any]]) -> None:
-        """Write the answers of a call, if there is a memo."""
-        if self._memo_rows is not None:
-            self._pending.append(self._thread.submit(self._remember, answers, self._memo_rows))
-
-    def _remember(self, answers: Sequence[tuple[Row, Any]], memo_rows: MemoRows) -> None:
-        for row, answer in answers:
-            row.result = answer
-            memo_rows.recorder.record([row])
-            self.remembered += row.failure is None  # the result fits the schema
+def _remember(memo_rows: MemoRows, answers: Sequence[tuple[Row, Any]]) -> int:
+    """Write the answers of a call to the memo. Returns how many fit the schema."""
+    for row, answer in answers:
+        row.result = answer
+        memo_rows.recorder.record([row])
+    return sum(row.failure is None for row, _ in answers)
 
 
 def _memo_rows(plan: RowPlan, memo: Memo) -> MemoRows:
