@@ -210,7 +210,7 @@ def test_groups_have_room_for_a_group_in_each_slot(rows: Any, settings: Any, set
         await trio.lowlevel.checkpoint()
         return values
 
-    made = settings(call, mode="unordered", capacity=4, group=10, buffer_bytes=1)
+    made = settings(call, mode="unordered", capacity=4, group=10, group_wait=PATIENCE, buffer_bytes=1)
     assert sum(map(len, enrich(iter([rows(range(1_000))]), made))) == 1_000
     assert sizes == [10] * 100
 
