@@ -24,6 +24,7 @@ from ._requests import HttpRequest
 RESPONSE_TYPE: Final = struct_type(
     status="integer", headers=MapType(StringType(), StringType()), body="string", error=ERROR_TYPE
 )
+RESPONSE_ARROW_TYPE: Final = arrow_type(RESPONSE_TYPE)
 
 # The parameters of each function, and how many of them are required
 PARAMETERS: Final = {
@@ -79,7 +80,7 @@ class HttpConversion(Conversion[Any, pa.Array]):
         sizes = [0 if (response := _response(row)) is None else len(response.body) for row in rows]
         for start, end in ranges(sizes, _CHARACTERS):
             structs = [_as_struct(row, self.settings.options.timeout) for row in rows[start:end]]
-            yield pa.array(structs, type=arrow_type(RESPONSE_TYPE))
+            yield pa.array(structs, type=RESPONSE_ARROW_TYPE)
 
 
 def _request(method: str | None, url: str | None, headers: Any, body: Any) -> HttpRequest | None:
