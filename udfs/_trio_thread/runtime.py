@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from math import inf
 from types import FrameType
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -50,6 +51,7 @@ class Runtime:
     def __init__(self) -> None:
         self._started = Future[None]()
         self._functions: WeakValueDictionary[str, shared[Any]] = WeakValueDictionary()  # in use or idle, by digest
+        self._unpacking = trio.CapacityLimiter(inf)  # not that of the functions themselves
         self._death_watch: set[Callable[[BaseException], None]] = set()
         try:
             threading.Thread(target=self._run, name="udfs-trio", daemon=True).start()
@@ -105,9 +107,12 @@ class Runtime:
         """
         resource = self._functions.get(packed.digest)
         if resource is None:
-            name = f"{packed.name} {packed.digest[:8]}"
-            make = partial(_opened, packed.unpack(), packed.name)
-            resource = self._functions[packed.digest] = shared(name, make, open_timeout=open_timeout)
+            # In a thread, because that imports the modules of the function, which may take seconds
+            unpacked = await trio.to_thread.run_sync(packed.unpack, limiter=self._unpacking)
+            made = shared(
+                f"{packed.name} {packed.digest[:8]}", partial(_opened, unpacked, packed.name), open_timeout=open_timeout
+            )
+            resource = self._functions.setdefault(packed.digest, made)  # another task may have been faster
         function = await resource.__aenter__()
         try:
             yield function
@@ -161,18 +166,6 @@ class BlockedWorker(BlockedLoop):
     def __init__(self) -> None:
         super().__init__(logger=logger)
 
-    def user_frames(self, innermost: FrameType | None) -> list[FrameType]:
-        """The user's frames, outermost first. Empty while a function is unpickled, which imports modules."""
-        return [] if _is_unpickling(innermost) else super().user_frames(innermost)
-
     def is_user_frame(self, frame: FrameType) -> bool:
         """Whether the code belongs neither to this project nor to the libraries that it runs on."""
         return is_user_frame(frame)
-
-
-def _is_unpickling(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code is PackedFunction.unpack.__code__:
-            return True
-        frame = frame.f_back
-    return False

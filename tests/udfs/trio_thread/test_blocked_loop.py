@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-import pickle
-import sys
 import threading
 from typing import Any
 
 import pytest
 
 from tests.support import PATIENCE
-from udfs._sent.function import PackedFunction
-from udfs._trio_thread.runtime import BlockedWorker, logger
+from udfs._trio_thread.runtime import logger
 
 
 class Released(logging.Handler):
@@ -44,21 +41,3 @@ def test_a_function_that_blocks_the_loop_of_a_worker_is_reported(
         logger.removeHandler(warned)
     [text] = warned.texts
     assert text.startswith(f"slow_lookup ({__file__}, line ")
-
-
-def frames_while_unpickled() -> list[Any]:
-    return BlockedWorker().user_frames(sys._getframe())
-
-
-class Importing:
-    """Runs code of the user's as it is unpickled."""
-
-    def __reduce__(self) -> Any:
-        return frames_while_unpickled, ()
-
-
-def test_a_function_that_is_being_unpickled_is_not_reported() -> None:
-    """That imports its modules, which nobody can do otherwise."""
-    packed = PackedFunction("importing", "digest", pickle.dumps(Importing()))
-    assert packed.unpack() == []
-    assert frames_while_unpickled()[-1].f_code is frames_while_unpickled.__code__

@@ -129,6 +129,24 @@ def test_a_function_is_unpacked_once_per_process(settings: Any, run_task: Any, l
     assert len(unpacked) == 1
 
 
+def test_calls_go_on_while_another_function_imports_its_modules(settings: Any, run_task: Any, live: Any) -> None:
+    called = threading.Event()
+
+    class Importing(type(live(len))):  # type: ignore[misc]
+        def unpack(self) -> Any:
+            task.start()
+            assert called.wait(PATIENCE), "the loop makes no calls"
+            return super().unpack()
+
+    async def call(number: int) -> int:
+        called.set()
+        return number
+
+    task = threading.Thread(target=run_task, args=(settings(call),))
+    assert run_task(settings(Importing(Counted(), "importing"))) == [1, 2, 3]
+    task.join(PATIENCE)
+
+
 def test_an_idle_function_is_closed_and_the_next_task_opens_it_again(
     settings: Any, run_task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
