@@ -13,15 +13,15 @@ itself. Spark's thread reads the next batch while calls are running, so there is
     chunks_until <------------ _outbox ----------------- _send_chunk, after _recorded (with a memo, in a third thread)
       |             chunks of rows, an exception, or HangUpError
       | yield, flush
-    _room.written  --------- Room.wake ----------------> _rows goes on
+    written ---------------- Room.leave ---------------> _rows goes on
     close ------------- cancels _scope ----------------> all calls unwind
     _has_ended.wait <-- set after everything else ------ _run
 
 | attributes of `TaskOperator` | who may touch them |
 |---|---|
-| `_inbox`, `_scope`, `_room.wake` | the loop; Spark's thread by `Runtime.soon` |
-| `_outbox`, `_has_ended`, `_clock`, `_writing`, `_room.size`, `_room.is_full` | both threads |
-| `_log`, `_unfinished`, `_nbytes`, `_wait_limit`, `_room.written` | Spark's thread; the loop reads the last one |
+| `_inbox`, `_scope`, `_room.leave` | the loop; Spark's thread by `Runtime.soon` |
+| `_outbox`, `_has_ended`, `_clock`, `_writing`, `_room.size` | both threads |
+| `_log`, `_unfinished`, `_nbytes`, `_wait_limit` | Spark's thread |
 | `_batches`, `_operator`, `_calls`, `_accepted`, `_sent`, `_input_ended`, `_report_due` | the loop |
 | `_statistics`, `_made`, `_times` | the loop, and Spark's thread after `_has_ended` |
 """
@@ -33,6 +33,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, closing, suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
@@ -204,15 +205,13 @@ class TaskOperator:
                 raise starting_in_user_code(_fatal(chunk))
             self._unfinished -= len(chunk)
             self._nbytes -= sum(row.nbytes for row in chunk)
-            number = len(chunk)
+            left = partial(self._room.leave, len(chunk))
             self._writing.start()
             yield chunk
             del chunk  # while this thread waits, it holds no results
             self._connection.flush()  # Spark's thread has resumed this generator, so it has written the chunk
             self._writing.stop()
-            self._room.written += number
-            if self._room.is_full:
-                self._runtime.soon(self._room.wake)
+            self._runtime.soon(left)
 
     def last_chunks(self) -> Iterator[list[Row]]:
         """All other chunks: no batch follows. Cancels the calls that are unfinished when the limit is reached."""

@@ -34,7 +34,7 @@ FIRST_RESULTS: Final = 16
 
 
 class Room:
-    """Counts the rows of a task between the operator's source and Spark's thread. The loop's thread uses it.
+    """Counts the rows of a task between the operator's source and Spark's thread. Only the loop's thread changes it.
 
     Args:
         settings: The settings of the UDF.
@@ -42,10 +42,9 @@ class Room:
     Attributes:
         taken: The rows that have taken room so far. The source adds to it.
         granted: How many may have taken room by now. Beyond, the source waits.
-        written: How many of them have left it. Only Spark's thread changes this attribute; `wake` follows.
+        written: How many of them have left it.
         ended: The rows with a result so far, or without a call.
         mean_nbytes: The mean size of a result, in bytes; at least 1.
-        is_full: Whether the source waits for room. Spark's thread may read it.
         calls: The calls that may always run: the capacity or, if a gate finds it, the calls with which the gate starts.
     """
 
@@ -53,7 +52,6 @@ class Room:
         options = settings.options
         self.taken = self.granted = self.written = self.ended = 0
         self.mean_nbytes = 1.0
-        self.is_full = False
         self._nbytes = settings.buffer_bytes
         self._rows = options.bound + min(CHUNK_ROWS, options.bound)
         group = options.group or 1
@@ -67,13 +65,11 @@ class Room:
         """Wait until there is room for another row."""
         while not self._has_room():
             self._change = trio.Event()
-            self.is_full = True
-            if not self._has_room():  # again: Spark's thread may have written before it could see that the source waits
-                await self._change.wait()
-            self.is_full = False
+            await self._change.wait()
 
-    def wake(self) -> None:
-        """Look again whether there is room."""
+    def leave(self, rows: int) -> None:
+        """The results of this number of rows have been written."""
+        self.written += rows
         self._change.set()
 
     def end(self, result: Any) -> None:
@@ -81,8 +77,7 @@ class Room:
         self.ended += 1
         if self.ended < SAMPLE or not self.ended % EVERY:
             self.mean_nbytes += (1 + nbytes_of(result) - self.mean_nbytes) / min(self.ended, SAMPLE)
-            if self.is_full:
-                self._change.set()
+            self._change.set()
 
     def is_exceeded_by(self, rows: int) -> bool:
         """Whether the results of `rows` rows are too large to be held at once. Any thread may call this.

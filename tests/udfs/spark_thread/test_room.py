@@ -273,32 +273,6 @@ def test_a_conversion_holds_no_results_while_it_waits(settings: Any) -> None:
     assert most <= 8
 
 
-def test_the_room_is_asked_again_if_spark_writes_at_the_instant_at_which_the_source_begins_to_wait(
-    settings: Any,
-) -> None:
-    made = settings(Calls(), capacity=1, buffer=1)
-
-    class Written(Room):
-        """Spark's thread writes after the first look, and before it can see that the source waits."""
-
-        looks = 0
-
-        def _has_room(self) -> bool:
-            self.looks += 1
-            if self.looks == 2:
-                self.written += 2
-            return super()._has_room()
-
-    async def main() -> None:
-        room = Written(made)
-        room.taken = 2
-        with trio.fail_after(PATIENCE):
-            await room.wait()
-        assert not room.is_full
-
-    trio.run(main)
-
-
 # Sizes
 
 
