@@ -29,7 +29,7 @@ class ResultWriter:
     """
 
     def __init__(self, dtype: DataType, zone: str, settings: Settings, columns: Sequence[str] = ()) -> None:
-        self._kind = dtype
+        self._dtype = dtype
         self._columns = columns
         self._arrow_type = arrow_type(dtype)
         self._convert = converter(dtype, zone)
@@ -83,7 +83,7 @@ class ResultWriter:
     def _fitted_or_none(self, row: Row, value: Any, converted: Any) -> Any:
         """A converted value that Arrow refuses, as it fits; None if it does not."""
         try:
-            found = fitted(self._kind, converted)
+            found = fitted(self._dtype, converted)
             self._array([found])  # otherwise Arrow would refuse all rows of the chunk
         except Exception as error:  # noqa: BLE001 - as above
             self._refuse(row, value, error)
@@ -102,7 +102,7 @@ class ResultWriter:
 
     def _problem(self, row: Row, value: Any, error: Exception) -> str:
         """What was returned for the row, what is declared, and what to do."""
-        dtype, advice = self._kind, advice_for(self._kind, value)
+        dtype, advice = self._dtype, advice_for(self._dtype, value)
         path: tuple[str, ...] = ()
         if isinstance(error, MisfitError):
             dtype, path, value, advice = error.dtype, error.path, error.value, error.advice

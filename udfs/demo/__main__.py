@@ -149,7 +149,7 @@ def _hashes(rows: DataFrame, columns: list[str], times: int) -> DataFrame:
 def _columns(spark: SparkSession, path: Path, ddl: str) -> DataFrame:
     columns = [column.split() for column in ddl.split(", ")]
     return spark.read.csv(str(path), header=True, nullValue="NA").select(
-        *(F.col(name).cast(kind).alias(name) for name, kind in columns)
+        *(F.col(name).cast(dtype).alias(name) for name, dtype in columns)
     )
 
 
