@@ -58,6 +58,7 @@ class Row:
         weights: What its calls weighed, estimated and settled; None where no column or no gate weighs them.
         cached: Whether the result came from a cache. False where no column reports it.
         replaced: Whether the result comes from `on_timeout`.
+        call: With a memo, the `Call` that is made for it, in `_spark_thread.memo_rows`; else None.
         totals: With metrics, in the first row of some chunks: the totals and times of the task so far; else None.
     """
 
@@ -77,6 +78,7 @@ class Row:
     weights: tuple[float, float] | None = field(default=None, init=False)
     cached: bool = field(default=False, init=False)
     replaced: bool = field(default=False, init=False)
+    call: Any = field(default=None, init=False)
     totals: tuple[Totals, TaskTimes] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:

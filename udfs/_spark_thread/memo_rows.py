@@ -7,7 +7,7 @@ thread of the loop.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -101,10 +101,9 @@ class MemoRows:
         buckets = range(self._partition, BUCKETS, memo.partitions)
         self._directory = Directory(memo.path, memo.schema)
         self._reader = Reader(self._directory, buckets)
-        self._calls: dict[tuple[int, int], Call] = {}  # that have not been received, by batch and index of their rows
         self.waiting = 0
         self.writer = Writer(self._directory, memo.write_every, buckets)
-        self.recorder = Recorder(enrichment, memo, self._calls, self.writer)
+        self.recorder = Recorder(enrichment, memo, self.writer)
         self._enrichment = enrichment
         self._settings = enrichment.settings
         self._memo = memo
@@ -203,13 +202,13 @@ class MemoRows:
             self._call_of_key[key].waiting.append(row)
             self.waiting += 1
         else:
-            self._call_of_key[key] = self._calls[row.batch, row.index] = Call(bucket, key)
+            self._call_of_key[key] = row.call = Call(bucket, key)
             return True
         return False
 
     def _receive(self, row: Row) -> None:
         """Complete a row whose call has ended, and those that wait for it. Later rows get the answer, too."""
-        call = self._calls.pop((row.batch, row.index))
+        call: Call = row.call
         answer = call.answer
         assert answer is not None
         self._complete(row, answer)
@@ -319,19 +318,15 @@ class Recorder:
     Args:
         enrichment: How to enrich the rows.
         memo: How to use the memo.
-        calls: The calls by batch and index of their rows. Spark's thread adds them before they start.
         writer: Writes the answers.
     """
 
-    def __init__(
-        self, enrichment: Enrichment, memo: MemoSettings, calls: Mapping[tuple[int, int], Call], writer: Writer
-    ) -> None:
+    def __init__(self, enrichment: Enrichment, memo: MemoSettings, writer: Writer) -> None:
         enrichment = replace(enrichment, settings=replace(enrichment.settings, on_error="null"))
         self._flatten = enrichment.flatten
         self._conversion = RowConversion(enrichment)
         self._results = ResultWriter(memo.answer, enrichment.zone, enrichment.settings, enrichment.added.names)
         self._memo = memo
-        self._calls = calls
         self._writer = writer
         positions = enrichment.inputs
         self._input_places = [positions.index(position) for position in dict.fromkeys(positions)]
@@ -347,7 +342,7 @@ class Recorder:
             places = []
             for place, row in enumerate(part):
                 error = None if row.failure is None else row.failure.as_struct()
-                self._calls[row.batch, row.index].answer = Answer(array.slice(place, 1), error)
+                row.call.answer = Answer(array.slice(place, 1), error)
                 if self._is_remembered(row):
                     places.append(place)
             if places:
@@ -371,7 +366,7 @@ class Recorder:
 
     def _write(self, rows: Sequence[Row], answers: pa.Array) -> None:
         schema = self._memo.schema
-        calls = [self._calls[row.batch, row.index] for row in rows]
+        calls: list[Call] = [row.call for row in rows]
         errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
         inputs = [
             pa.array([row.inputs[place] for row in rows], each.type)
