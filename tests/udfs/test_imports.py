@@ -50,21 +50,18 @@ def test_the_module_works_without_spark(module: str) -> None:
         ("import udfs.progress", "udfs.progress needs pyspark: in a clone, pip install '.[spark,progress]'"),
         ("import udfs.http_columns", "udfs.http_columns needs pyspark: in a clone, pip install '.[spark,http]'"),
         ("import udfs.http", "udfs.http needs httpx: in a clone, pip install '.[http]'"),
+        ("import udfs.http.httpx2", "udfs.http.httpx2 needs httpx2: in a clone, pip install '.[httpx2]'"),
         ("import udfs.demo.__main__", "the demo needs httpx: in a clone, pip install '.[demo]'"),
         ("import udfs.demo.service", "the demo's lookup service needs uvicorn: in a clone, pip install '.[demo]'"),
     ],
     ids=lambda each: each.partition(": pip")[0],
 )
 def test_the_error_for_a_missing_package_names_the_extra_to_install(statement: str, needed: str) -> None:
-    assert run_without({"pyspark", "httpx", "uvicorn"}, statement) == f"ModuleNotFoundError: {needed}"
+    missing = {"pyspark", "uvicorn", "httpx2" if "httpx2" in statement else "httpx"}
+    assert run_without(missing, statement) == f"ModuleNotFoundError: {needed}"
 
 
 def test_the_http_client_needs_neither_spark_nor_the_operator_nor_httpx2() -> None:
     names = ("asyncio", "httpx2", "pandas", "pyarrow", "pyspark", "trio_asyncio_io")
     code = f"import sys, udfs.http; print([name for name in {names} if name in sys.modules])"
     assert run_without(set(), code) == "[]"
-
-
-def test_without_httpx2_the_error_names_the_extra_to_install() -> None:
-    error = run_without({"httpx2"}, "import udfs.http.httpx2")
-    assert error == "ImportError: udfs.http.httpx2 needs httpx2: in a clone, pip install '.[httpx2]'"

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import httpx
 
-try:
+from .._extras import needs_extra
+
+with needs_extra(__name__, "httpx2"):
     import httpx2
-except ImportError as error:
-    raise ImportError("udfs.http.httpx2 needs httpx2: in a clone, pip install '.[httpx2]'") from error
 
 from ._client import GivenCookies, TransportOptions, check_options, jar_for
 from ._request import RequestWriter
