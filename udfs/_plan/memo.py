@@ -96,13 +96,11 @@ class Memo:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _path(self.path))
-        for seconds in ("max_age", "remember_failures_for", "write_every"):
-            value, legal = getattr(self, seconds), "at least 0 seconds"
-            check_number(seconds, value, legal, lambda number: number >= 0, noun="a number of seconds")
-        if not self.max_age > 0:
-            raise ValueError(f"max_age must be above 0 seconds, got {self.max_age!r}")
-        if self.write_every == math.inf:
-            raise ValueError("write_every must be finite, got inf")
+        noun, legal = "a number of seconds", "at least 0 seconds"
+        check_number("max_age", self.max_age, "above 0 seconds", lambda number: number > 0, noun=noun)
+        check_number("remember_failures_for", self.remember_failures_for, legal, lambda number: number >= 0, noun=noun)
+        legal = "finite and at least 0 seconds"
+        check_number("write_every", self.write_every, legal, lambda number: 0 <= number < math.inf, noun=noun)
         version: Any = self.version
         if not isinstance(version, str):
             raise TypeError(f'version must be a string such as "2", got {self.version!r}')

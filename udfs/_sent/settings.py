@@ -198,6 +198,5 @@ class CarryOver:
         legal = "a finite number of seconds above 0"
         check_number("budget", self.budget, legal, lambda number: 0 < number < math.inf, noun=noun)
         check_int("max_rows", self.max_rows, at_least=0)
-        check_number("max_age", self.max_age, noun, lambda _: True, noun=noun)
-        if not self.max_age >= self.budget:
-            raise ValueError(f"max_age must not be below the budget, {self.budget!r} s, got {self.max_age!r}")
+        legal = f"at least the budget, {self.budget!r} s"
+        check_number("max_age", self.max_age, legal, lambda number: number >= self.budget, noun=noun)

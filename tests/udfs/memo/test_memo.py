@@ -17,9 +17,9 @@ from udfs._plan.memo import _check_input_type, _old_names, as_memo
     ("arguments", "error", "message"),
     [
         ({"max_age": 0}, ValueError, "max_age must be above 0 seconds, got 0"),
-        ({"max_age": math.nan}, ValueError, "max_age must be at least 0 seconds, got nan"),
+        ({"max_age": math.nan}, ValueError, "max_age must be above 0 seconds, got nan"),
         ({"remember_failures_for": -1}, ValueError, "remember_failures_for must be at least 0 seconds, got -1"),
-        ({"write_every": math.inf}, ValueError, "write_every must be finite, got inf"),
+        ({"write_every": math.inf}, ValueError, "write_every must be finite and at least 0 seconds, got inf"),
         ({"path": 5}, TypeError, 'memo must be a path such as "/data/weather", or a Memo, got 5'),
         ({"path": ""}, TypeError, "memo must be a path"),
         ({"path": "memo", "max_age": "1 day"}, TypeError, "max_age must be a number of seconds, got '1 day'"),
