@@ -179,9 +179,9 @@ class TaskPlaces:
             return []
         try:
             names = [file.name.split() for file in self._folder.iterdir()]
-        except OSError:
+            return [(int(job), float(since)) for job, since in names]
+        except (OSError, ValueError):  # ValueError: the name of a file of others
             return []
-        return [(int(job), float(since)) for job, since in names]
 
     def _file(self, job: int, since: float) -> Path:
         assert self._folder is not None

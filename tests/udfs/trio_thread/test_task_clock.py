@@ -110,6 +110,13 @@ def test_without_a_folder_each_place_is_new(folder: str | None, tmp_path: Path) 
     assert places.take(7, 4.0) is None
 
 
+def test_a_file_of_others_among_the_places_fails_no_task(tmp_path: Path) -> None:
+    places = TaskPlaces(tmp_path)
+    (tmp_path / ".nfs0001").touch()
+    places.leave(7, 3.0)
+    assert places.take(7, 4.0) is None
+
+
 def test_only_the_places_of_the_latest_jobs_are_kept(tmp_path: Path) -> None:
     places = TaskPlaces(tmp_path / "places")
     for job in range(20):
