@@ -75,7 +75,8 @@ def _conversion(dtype: pa.DataType) -> Convert | None:
     if pa.types.is_struct(dtype):
         inner = {each.name: convert for each in dtype if (convert := _conversion(each.type)) is not None}
         return _with_fields(inner) if inner else None
-    each = _conversion(dtype.value_type) if pa.types.is_nested(dtype) else None
+    is_list = pa.types.is_nested(dtype) and hasattr(dtype, "value_type")  # of any length and layout
+    each = _conversion(dtype.value_type) if is_list else None
     return each and (lambda values: values and [each(value) for value in values])
 
 

@@ -423,6 +423,7 @@ async def test_rows_with_nulls_are_not_in_a_group_that_skips_nulls(run_groups: A
 
 NAN = float("nan")
 MAP = pa.map_(pa.string(), pa.int64())
+UNION = pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])])
 pd: Any = pytest.importorskip("pandas")
 
 
@@ -437,6 +438,7 @@ pd: Any = pytest.importorskip("pandas")
         (pd.Series([1.5, NAN, None]), [1.5, None, None]),
         (pd.Series([1, None, 3], dtype="Int64"), [1, None, 3]),
         (pa.array([1, None, 3]), [1, None, 3]),
+        (UNION, [1, "b", 3]),
         (pa.chunked_array([[1.5], [NAN, None]]), [1.5, NAN, None]),
         (pa.array([{"a": 1}, None, {"a": 2}]), [{"a": 1}, None, {"a": 2}]),
         (pa.array([[("k", 1)], None, []], MAP), [{"k": 1}, None, {}]),
