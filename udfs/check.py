@@ -119,9 +119,7 @@ def check_java() -> Finding:
         return Finding("fault", "no java on PATH, and JAVA_HOME is not set", _INSTALL_JAVA)
     origin = f"{java}, {'from JAVA_HOME' if home else 'the first on PATH'}"
     try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, errors="replace", timeout=60, check=False
-        )
+        done = _run([java, "-version"], 60.0)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("fault", f"{origin}, does not run ({error})", _INSTALL_JAVA)
     # Java 8 calls itself "1.8.0_392". macOS without Java has a program of this name that prints no version
@@ -132,6 +130,14 @@ def check_java() -> Finding:
     if int(found[1]) < OLDEST_JAVA:
         return Finding("fault", f"{origin}, is Java {found[1]}: too old", _INSTALL_JAVA)
     return Finding("ok", f"{found[1]}, {origin}")
+
+
+def _run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a program without input, for at most these seconds. Returns its status and what it printed."""
+    nothing = subprocess.DEVNULL
+    return subprocess.run(
+        command, stdin=nothing, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
+    )
 
 
 # The job has a process of its own, because it can hang or crash
@@ -189,15 +195,7 @@ def _check_spark(command: Sequence[str] = _JOB, seconds: float = 300.0) -> Findi
     """
     shown = " ".join(command)
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = _run(command, seconds)
     except subprocess.TimeoutExpired:
         return Finding("fault", f"the job did not end within {seconds:g} seconds", f"See where it hangs: {shown}")
     if done.returncode == 0:
