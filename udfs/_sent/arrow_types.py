@@ -71,7 +71,7 @@ def _conversion(dtype: pa.DataType) -> Convert | None:
     if _is_variant(dtype):
         return lambda value: value and VariantVal(value["value"], value["metadata"]).toPython()
     if pa.types.is_map(dtype):
-        return _to_dict(_conversion(dtype.key_type) or _same, _conversion(dtype.item_type) or _same)
+        return _to_dict(_conversion(dtype.key_type) or unchanged, _conversion(dtype.item_type) or unchanged)
     if pa.types.is_struct(dtype):
         inner = {each.name: convert for each in dtype if (convert := _conversion(each.type)) is not None}
         return _with_fields(inner) if inner else None
@@ -96,7 +96,8 @@ def _with_fields(inner: Mapping[str, Convert]) -> Convert:
     return lambda value: value and {**value, **{name: convert(value[name]) for name, convert in inner.items()}}
 
 
-def _same(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
+    """The value itself."""
     return value
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from .._sent.arrow_types import arrow_type
+from .._sent.arrow_types import Convert, arrow_type, unchanged
 from .._sent.zone import tzinfo_of
 from .._spark_version import TimeType, VariantType, VariantVal
 from .misfits import MisfitError, NullFieldError, has_nanoseconds, is_missing
@@ -33,7 +33,6 @@ FLOAT_OVERFLOW = (2 - 2.0**-24) * 2.0**127
 # A variant stores longer numbers as doubles
 EXACT_DIGITS = 38
 
-Convert = Callable[[Any], Any]
 # value -> None if it is a missing value of pandas or NumPy; otherwise, raises a MisfitError
 Refuse = Callable[..., None]
 
@@ -209,8 +208,8 @@ def _array_converter(each: Convert | None, *, is_float: bool, refuse: Refuse) ->
 
 
 def _map_converter(dtype: MapType, zone: str, path: tuple[str, ...], refuse: Refuse) -> Convert:
-    key = _inner(dtype.keyType, zone, (*path, "key"), nullable=True) or _same
-    item = _inner(dtype.valueType, zone, (*path, "value"), nullable=dtype.valueContainsNull) or _same
+    key = _inner(dtype.keyType, zone, (*path, "key"), nullable=True) or unchanged
+    item = _inner(dtype.valueType, zone, (*path, "value"), nullable=dtype.valueContainsNull) or unchanged
 
     def convert(value: Any) -> Any:
         if value is None:
@@ -220,10 +219,6 @@ def _map_converter(dtype: MapType, zone: str, path: tuple[str, ...], refuse: Ref
         return [(key(each), item(value[each])) for each in value]
 
     return convert
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _scalar_converter(dtype: DataType, zone: str, refuse: Refuse) -> Convert | None:
