@@ -27,6 +27,7 @@ LEGEND = {
     "cancelled": "cancelled call",
     "backoff": "backoff, without a slot",
     "handler": "handler, in the slot",
+    "key": "waits for its key",
     "slot": "waits for a slot",
     "gate": "waits for a gate",
     "order": "waits for the output order",
@@ -148,7 +149,7 @@ def _ticks(end: int) -> tuple[int, str, int]:
 
 # The look of a bar by the event's category and outcome
 LOOKS = {
-    "wait for its key": "order",
+    "wait for its key": "key",
     "wait for a slot": "slot",
     "wait for a gate": "gate",
     "attempt": "run",

@@ -65,7 +65,7 @@ def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
 
 def bar(look: str, start: float, end: float, y: float) -> str:
     """A bar around the height `y`. Time without work is a thin bar or a dotted line."""
-    if look in {"slot", "gate", "consumer"}:
+    if look in {"key", "slot", "gate", "consumer"}:
         return line(start, y, end, y, look)
     half = THIN if look == "backoff" else THICK
     width = max(end - start, 1.5)

@@ -18,6 +18,7 @@ TIMELINE = "\n.timeline{max-width:100%;height:auto}" + style_sheet(
 .timeline .failed{fill:var(--bad)}
 .timeline .late{fill:var(--bad);fill-opacity:.55}
 .timeline .cancelled{fill:none;stroke:var(--bad);stroke-width:1.5}
+.timeline .key{stroke:var(--handler);stroke-width:2;stroke-dasharray:6 3}
 .timeline .gate{stroke:var(--backoff);stroke-width:2;stroke-dasharray:6 3}
 .timeline .backoff{fill:var(--backoff)}
 .timeline .handler{fill:var(--handler)}

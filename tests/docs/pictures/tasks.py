@@ -10,7 +10,7 @@ from trio_asyncio_io import unordered_wait
 
 ROLES = {
     "feeder": "reads the source, waits for room",
-    "emitter": "sends outputs in their order",
+    "emitter": "moves outputs, in their order",
     "timer": "sleeps until the first deadline",
     "worker": "calls the function, one at a time",
 }
@@ -94,7 +94,7 @@ def flink_threads() -> str:
     right = [
         ("feeder", "while full: wait; put"),
         ("workers", "await function(value)"),
-        ("emitter", "poll; send"),
+        ("emitter", "poll; emit"),
         ("timer", "cancel the scope"),
     ]
     figure.add('<rect class="group" x="340" y="84" width="286" height="252" rx="6"/>')
