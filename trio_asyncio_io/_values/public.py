@@ -51,7 +51,7 @@ def check_keywords(function: Callable[..., Any], names: Collection[str]) -> None
     known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     for name in names:
         if name not in known:
-            nearest = get_close_matches(name, known, 1)
+            nearest = [each for each in known if each.endswith(f"_{name}")] or get_close_matches(name, known, 1)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"use {', '.join(known)}"
             raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: {hint}")
 

@@ -181,7 +181,7 @@ def _check_budget(cluster_budget: object) -> None:
     if cluster_budget is None:
         return
     if not isinstance(cluster_budget, ClusterBudget):
-        raise TypeError(f"cluster_budget must be a ClusterBudget, got {cluster_budget!r}")
+        raise TypeError(f"cluster_budget must be a ClusterBudget such as ClusterBudget(50.0), got {cluster_budget!r}")
     dumped(cluster_budget, "cluster_budget")
 
 

@@ -114,7 +114,7 @@ def test_a_column_has_a_part_of_a_budget_for_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("budget", "error", "message"),
     [
-        (100, TypeError, "cluster_budget must be a ClusterBudget, got 100"),
+        (100, TypeError, r"cluster_budget must be a ClusterBudget such as ClusterBudget\(50\.0\), got 100"),
         (ClusterBudget(1, weight=len), ValueError, "cluster_budget must have no weight in an HTTP column"),
     ],
 )

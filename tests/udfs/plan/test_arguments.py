@@ -54,6 +54,13 @@ def test_a_typo_in_an_option_is_refused_with_the_similar_name(wait: Any) -> None
         wait([1], look_up, "a int", timeout=1.0, capcity=9, **({"key": "a"} if wait is keyed_wait else {}))
 
 
+@WAITS
+def test_the_part_of_an_option_behind_its_prefix_is_enough_for_a_suggestion(wait: Any) -> None:
+    key = {"key": "a"} if wait is keyed_wait else {}
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'rate': did you mean 'cluster_rate'\?$"):
+        wait([1], look_up, "a int", timeout=1.0, rate=9, **key)
+
+
 def test_the_column_udf_refuses_a_typo_and_lists_its_options() -> None:
     with pytest.raises(TypeError, match=r"async_pandas_udf got .* 'metadat': did you mean 'metadata'\?$"):
         async_pandas_udf(look_up, "int", timeout=1.0, metadat="how")  # type: ignore[call-overload]
@@ -69,7 +76,7 @@ def test_internal_settings_are_not_keyword_arguments(name: str) -> None:
 
 
 def test_a_budget_of_another_type_is_refused() -> None:
-    with pytest.raises(TypeError, match="cluster_budget must be a ClusterBudget, got 50"):
+    with pytest.raises(TypeError, match=r"cluster_budget must be a ClusterBudget such as ClusterBudget\(50\.0\), got 50"):
         async_pandas_udf(look_up, "int", timeout=1.0, cluster_budget=50)  # type: ignore[call-overload]
 
 
