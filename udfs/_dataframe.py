@@ -66,8 +66,8 @@ def ordered_wait(
         error: The name of that column, "error" by default. Each of several operators in a row needs its own.
         metadata: The name of another column that reports how each result was obtained: the struct of `metadata` in
             `async_pandas_udf`. None (the default): no such column.
-        metrics: A name, or an `Observation`, under which Spark sums up calls, errors and times. None (the default): no
-            sums.
+        metrics: A name, or in a batch query an `Observation`, under which Spark sums up calls, errors and times. None
+            (the default): no sums.
         memo: A directory of answers, or a `Memo` with options. Known keys are answered without a call, others are
             called once in all tasks. All rows are shuffled. None (the default): each row is called.
         skip_nulls: True: a row with null in an input column makes no call. Its result is None; with `flatten`, it has

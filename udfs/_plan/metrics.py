@@ -71,14 +71,18 @@ CHECK_SOURCE = (
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def check_metrics(metrics: Any) -> None:
+def check_metrics(metrics: Any, df: DataFrame) -> None:
     """Check the argument `metrics`.
 
     Raises:
-        TypeError: It is neither a name nor an `Observation`.
+        TypeError: It is neither a name nor an `Observation`, which Spark has for batch queries only.
     """
-    if not (isinstance(metrics, str) and metrics) and not _is_observation(metrics):
+    if isinstance(metrics, str) and metrics:
+        return
+    if not _is_observation(metrics):
         raise TypeError(f"metrics must be a name or a pyspark.sql.Observation, got {metrics!r}")
+    if df.isStreaming:
+        raise TypeError('metrics of a streaming query must be a name such as "weather", got an Observation')
 
 
 def observe(df: DataFrame, metrics: Any, settings: Settings) -> DataFrame:

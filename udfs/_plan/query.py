@@ -49,7 +49,7 @@ def build_query(
     delay = None if max_out_of_orderness is None else microseconds(max_out_of_orderness)
     metrics, memo = arguments.pop("metrics", None), arguments.pop("memo", None)
     if metrics is not None:
-        check_metrics(metrics)
+        check_metrics(metrics, df)
     settings = make_settings(function, timeout, arguments, mode=mode, delay=delay, has_metrics=metrics is not None)
     limits = arguments.get("cluster_capacity"), arguments.get("cluster_rate"), arguments.get("cluster_budget")
     settings = for_session(settings, *limits, df.sparkSession)

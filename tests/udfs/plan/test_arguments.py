@@ -76,7 +76,7 @@ def test_internal_settings_are_not_keyword_arguments(name: str) -> None:
 
 
 def test_a_budget_of_another_type_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"cluster_budget must be a ClusterBudget such as ClusterBudget\(50\.0\), got 50"):
+    with pytest.raises(TypeError, match=r"cluster_budget must be a ClusterBudget such as .*\), got 50"):
         async_pandas_udf(look_up, "int", timeout=1.0, cluster_budget=50)  # type: ignore[call-overload]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -128,3 +129,10 @@ def test_metrics_that_wait_for_an_action_say_so(monkeypatch: pytest.MonkeyPatch)
     finally:
         metrics.logger.removeHandler(handler)
     assert handler.message.startswith("the metrics wait for the query to end: run an action on its DataFrame first")
+
+
+def test_an_observation_is_refused_for_a_streaming_query() -> None:
+    stream: Any = SimpleNamespace(isStreaming=True)
+    with pytest.raises(TypeError, match=r"^metrics of a streaming query must be a name such as .*, got an Obs"):
+        metrics.check_metrics(Observation("seen"), stream)
+    metrics.check_metrics("seen", stream)
