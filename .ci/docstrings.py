@@ -1,9 +1,10 @@
 """Prepares docstrings for the reference of the site: a Griffe extension, which mkdocs.yml names.
 
 A sketch in `Example:` becomes a fence, and the public names in backquotes become links. Where `Args:` refers to the
-options of another function, this becomes a sentence above the table. One function, `udfs.ordered_wait`, lists the
-options that all functions of `udfs` have in common. Members for other modules of their package, for Spark or for Trio
-are left out.
+options of another function, this becomes a sentence above the table. A function with `list_keywords` has the signature
+that `help` shows, in place of an overload for each type of its outputs. One function, `udfs.ordered_wait`, describes
+the options that all functions of `udfs` have in common. Members for other modules of their package, for Spark or for
+Trio are left out.
 """
 
 import importlib
@@ -18,6 +19,7 @@ PAGES = Path(__file__).parents[1] / "docs" / "reference" / "api"
 DIRECTIVE = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 # Public members that users do not need
 HIDDEN = {
+    "AsyncPandasUDF.__init__",
     "AsyncPandasUDF.evalType",
     "AsyncPandasUDF.func",
     "AsyncPandasUDF.returnType",
@@ -25,8 +27,10 @@ HIDDEN = {
     "BlockedLoop.after_run",
     "BlockedLoop.before_io_wait",
     "BlockedLoop.before_run",
+    "Entry.__init__",
     "NotAsyncError.for_result",
     "Options.bound",
+    "Results.__init__",
     "Totals.allowed",
     "Totals.call_seconds",
     "Totals.first_calls",
@@ -67,7 +71,7 @@ class Docstrings(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of an object, and remove the members that users do not need."""
         if obj.docstring is not None:
-            if isinstance(obj, griffe.Function):
+            if isinstance(obj, (griffe.Function, griffe.Class)):
                 _list_options(obj, obj.docstring)
             obj.docstring.value = self.prepared(obj.docstring.value, obj.path)
         if isinstance(obj, griffe.Class):
@@ -76,7 +80,7 @@ class Docstrings(griffe.Extension):
 
     def prepared(self, text: str, address: str) -> str:
         """The docstring of the object at this address."""
-        text = REFERENCE.sub(lambda found: f"{_sentence(found[2])}:\n\nArgs:\n{found[1]}", f"{text}\n")
+        text = REFERENCE.sub(_with_reference_above, f"{text}\n")
         parts, end = [], 0
         for found in EXAMPLE.finditer(text):
             parts += [self._linked(text[end : found.start()], address), _fenced(found[1])]
@@ -98,19 +102,23 @@ class Docstrings(griffe.Extension):
         return "".join(lines)
 
 
-def _sentence(reference: str) -> str:
+def _with_reference_above(found: re.Match[str]) -> str:
+    described, reference = found.groups()
     begun = re.sub("^And", "those below, and", reference)
-    return f"**Parameters**: {begun[0].lower()}{begun[1:]}"
+    sentence = f"**Parameters**: {begun[0].lower()}{begun[1:]}"
+    describes_more = found.string.startswith("    ", found.end())
+    return f"{sentence}:\n\nArgs:\n{described}" if described or describes_more else f"{sentence}.\n"
 
 
-def _list_options(function: griffe.Function, docstring: griffe.Docstring) -> None:
-    """Give a function that describes options of `**arguments` the signature that `help` shows."""
-    described = re.findall(r"^    (\w+): ", docstring.value.partition("Args:\n")[2].partition("\n\n")[0], re.MULTILINE)
-    if set(described) <= {each.name for each in function.parameters} and COMMON not in docstring.value:
+def _list_options(obj: griffe.Function | griffe.Class, docstring: griffe.Docstring) -> None:
+    """Give a function or class that passes options on the signature that `help` shows."""
+    if not any(str(each.value).startswith("list_keywords") for each in obj.decorators):
         return
-    shown = getattr(importlib.import_module(function.module.path), function.name)
+    shown = getattr(importlib.import_module(obj.module.path), obj.name)
     if COMMON in docstring.value:
         docstring.value = inspect.getdoc(shown) or ""
+    function = obj.members["__init__"] if isinstance(obj, griffe.Class) else obj
+    function.overloads = None
     parameters = inspect.signature(shown).parameters.values()
     function.parameters = griffe.Parameters(*map(_parameter, parameters))
 

@@ -107,3 +107,27 @@ def test_a_session_becomes_an_example_and_a_member_for_other_modules_is_left_out
 def test_a_function_that_describes_options_has_the_signature_that_help_shows() -> None:
     loaded = griffe.load("udfs", extensions=griffe.load_extensions(docstrings.Docstrings))
     assert "capacity" in {each.name for each in loaded["_dataframe.ordered_wait"].parameters}
+
+
+@pytest.mark.parametrize("name", ["ordered_wait", "unordered_wait", "keyed_wait"])
+def test_an_operator_has_its_options_in_place_of_an_overload_for_each_type(name: str) -> None:
+    loaded = griffe.load("trio_asyncio_io", extensions=griffe.load_extensions(docstrings.Docstrings))
+    function = loaded["_operator.stream"][name]
+    assert {"capacity", "restore"} <= {each.name for each in function.parameters}
+    assert not function.overloads
+    assert "Args:\n\n" not in function.docstring.value
+
+
+def test_a_class_has_its_options_in_place_of_an_overload_for_each_type() -> None:
+    loaded = griffe.load("trio_asyncio_io", extensions=griffe.load_extensions(docstrings.Docstrings))
+    function = loaded["_operator.operator.AsyncWaitOperator.__init__"]
+    assert "capacity" in {each.name for each in function.parameters}
+    assert not function.overloads
+
+
+def test_the_amount_of_a_budget_is_positional_in_the_reference_as_it_is_in_python() -> None:
+    """Griffe does not know `field(kw_only=False)` in a dataclass with `kw_only=True`."""
+    loaded = griffe.load("udfs", extensions=griffe.load_extensions(docstrings.Docstrings))
+    amount, weight = list(loaded["_limits.cluster_limits.ClusterBudget.__init__"].parameters)[1:3]
+    assert amount.kind is griffe.ParameterKind.positional_or_keyword
+    assert weight.kind is griffe.ParameterKind.keyword_only

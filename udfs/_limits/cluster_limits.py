@@ -84,7 +84,7 @@ class ClusterRate:
         return f"ClusterRate({self.rate:g}, by={without_user(self.by)!r}, name={self.name!r}{port})"
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False)
 class ClusterBudget:
     """A sum that the calls of all tasks together may cost. Pass it as `cluster_budget=`.
 
@@ -128,13 +128,13 @@ class ClusterBudget:
 
     __module__ = "udfs"
 
-    amount: float = field(kw_only=False)
-    weight: Callable[..., float] | None = field(default=None, compare=False)
-    by: str = "lease"
-    name: str | None = None
-    path: str | os.PathLike[str] | None = None
-    port: int | None = None
-    give_up: float = 300.0
+    amount: float
+    weight: Callable[..., float] | None = field(default=None, kw_only=True, compare=False)
+    by: str = field(default="lease", kw_only=True)
+    name: str | None = field(default=None, kw_only=True)
+    path: str | os.PathLike[str] | None = field(default=None, kw_only=True)
+    port: int | None = field(default=None, kw_only=True)
+    give_up: float = field(default=300.0, kw_only=True)
     is_named: bool = field(init=False, default=True, compare=False)
 
     def __post_init__(self) -> None:
