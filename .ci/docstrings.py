@@ -19,6 +19,7 @@ PAGES = Path(__file__).parents[1] / "docs" / "reference" / "api"
 DIRECTIVE = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 # Public members that users do not need
 HIDDEN = {
+    "Auto.up_to",
     "AsyncPandasUDF.__init__",
     "AsyncPandasUDF.evalType",
     "AsyncPandasUDF.func",
@@ -48,6 +49,8 @@ HIDDEN = {
     "from_future.wrapped",
     "in_thread.wrapped",
 }
+# What the operator calls on each gate. `Gate` describes it
+OF_GATES = {"delay", "started", "ended", "correct", "may_forget"}
 EXAMPLE = re.compile(r"^Example:\n((?:(?: .*)?\n?)*)", re.MULTILINE)
 # A line of `Args:` without the name of a parameter
 REFERENCE = re.compile(r"^Args:\n((?:(?: .*)?\n)*?)    ((?:And|The) [^\n]*?)[,:.]*(?: and)?[:.]*\n", re.MULTILINE)
@@ -75,7 +78,10 @@ class Docstrings(griffe.Extension):
                 _list_options(obj, obj.docstring)
             obj.docstring.value = self.prepared(obj.docstring.value, obj.path)
         if isinstance(obj, griffe.Class):
-            for name in [name for name in obj.members if f"{obj.name}.{name}" in HIDDEN]:
+            hidden = {name for name in obj.members if f"{obj.name}.{name}" in HIDDEN}
+            if "ConfiguredGate" in map(str, obj.bases):
+                hidden |= OF_GATES & obj.members.keys()
+            for name in hidden:
                 del obj.members[name]
 
     def prepared(self, text: str, address: str) -> str:

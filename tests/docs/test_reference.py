@@ -118,6 +118,13 @@ def test_an_operator_has_its_options_in_place_of_an_overload_for_each_type(name:
     assert "Args:\n\n" not in function.docstring.value
 
 
+def test_a_gate_has_no_members_that_only_the_operator_calls() -> None:
+    loaded = griffe.load("trio_asyncio_io", extensions=griffe.load_extensions(docstrings.Docstrings))
+    assert "delay" in loaded["_core.gate.Gate"].members
+    assert "delay" not in loaded["gates._rate_limit.RateLimit"].members
+    assert "spent" in loaded["gates._budget.Budget"].members
+
+
 def test_a_class_has_its_options_in_place_of_an_overload_for_each_type() -> None:
     loaded = griffe.load("trio_asyncio_io", extensions=griffe.load_extensions(docstrings.Docstrings))
     function = loaded["_operator.operator.AsyncWaitOperator.__init__"]
