@@ -36,7 +36,7 @@ class Step:
         error: Raise this instead of returning: an exception, or a type, so that each call raises a new instance.
 
     Raises:
-        TypeError, ValueError: `latency` is not a number, or it is negative or NaN.
+        TypeError, ValueError: `latency` is not a number, or it is negative or NaN; or `error` cannot be raised.
     """
 
     latency: float = 0.0
@@ -45,6 +45,9 @@ class Step:
 
     def __post_init__(self) -> None:
         check_seconds("latency", self.latency)
+        kind = self.error if isinstance(self.error, type) else type(self.error)
+        if self.error is not None and not issubclass(kind, BaseException):
+            raise TypeError(f"error must be an exception, or a type of exceptions, got {describe(self.error)}")
 
 
 Steps: TypeAlias = Step | Sequence[Step]
@@ -62,7 +65,7 @@ def fails_first(attempts: int, error: BaseException | type[BaseException], then:
         A list of steps.
 
     Raises:
-        TypeError, ValueError: `attempts` is not such a number.
+        TypeError, ValueError: `attempts` is not such a number, or `error` cannot be raised.
     """
     check_int("attempts", attempts, at_least=0)
     return [Step(error=error)] * attempts + [then or Step()]
@@ -78,10 +81,11 @@ class Scripted(Generic[T]):
         values: Value -> a step, or a sequence of steps, not empty. The n-th call with this value takes the n-th step;
             later calls take the last one.
         calls: The steps of the first calls, whatever their values.
-        default: The step of all other calls. None: they return their argument after one checkpoint.
+        default: The same for any other value. None (the default): a call returns its argument after one checkpoint.
 
     Raises:
-        ValueError: A value has an empty sequence of steps.
+        TypeError: Something is not a step.
+        ValueError: A sequence of steps is empty.
 
     Cancellation: a waiting call ends immediately. Its step is used up.
 
@@ -93,14 +97,16 @@ class Scripted(Generic[T]):
     """
 
     def __init__(
-        self, values: Mapping[T, Steps] | None = None, *, calls: Sequence[Step] = (), default: Step | None = None
+        self, values: Mapping[T, Steps] | None = None, *, calls: Sequence[Step] = (), default: Steps | None = None
     ) -> None:
         self._values = dict(values or {})
-        for value, steps in self._values.items():
-            if not isinstance(steps, Step) and not steps:
-                raise ValueError(f"values[{describe(value)}] must have at least one step, got {describe(steps)}")
         self._calls = list(calls)
-        self._default = default or Step()
+        self._default = Step() if default is None else default
+        for value, steps in self._values.items():
+            _check_steps(f"values[{describe(value)}]", steps)
+        _check_steps("default", self._default)
+        if self._calls:
+            _check_steps("calls", self._calls)
         self._called = 0
         self._called_with: dict[T, int] = {}
 
@@ -126,6 +132,15 @@ class Scripted(Generic[T]):
         position = self._called_with.get(value, 0)
         self._called_with[value] = position + 1
         return steps[min(position, len(steps) - 1)]
+
+
+def _check_steps(name: str, steps: object) -> None:
+    if isinstance(steps, Step):
+        return
+    if not isinstance(steps, Sequence) or not all(isinstance(each, Step) for each in steps):
+        raise TypeError(f"{name} must have steps such as Step(0.1, result=3), got {describe(steps)}")
+    if not steps:
+        raise ValueError(f"{name} must have at least one step, got {describe(steps)}")
 
 
 @dataclass(slots=True)

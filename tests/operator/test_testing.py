@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -78,6 +79,26 @@ def test_a_negative_number_of_failing_attempts_is_refused() -> None:
 def test_a_value_without_a_step_is_refused() -> None:
     with pytest.raises(ValueError, match=r"values\['a'\] must have at least one step, got \[\]"):
         Scripted({"b": Step(), "a": []})
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        ({"values": {"a": 3}}, "values['a']"),
+        ({"values": {"a": [3]}}, "values['a']"),
+        ({"calls": [3]}, "calls"),
+        ({"default": 3}, "default"),
+    ],
+)
+def test_a_result_in_the_place_of_a_step_is_refused(script: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{re.escape(name)} must have steps such as Step\(0\.1, .*\), got \[?3"):
+        Scripted(**script)
+
+
+@pytest.mark.parametrize("error", ["busy", str])
+def test_an_error_that_cannot_be_raised_is_refused(error: Any) -> None:
+    with pytest.raises(TypeError, match=r"^error must be an exception, or a type of exceptions, got "):
+        Step(error=error)
 
 
 @pytest.mark.parametrize("latency", [-1.0, math.nan])
