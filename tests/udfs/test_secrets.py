@@ -17,7 +17,6 @@ from pyspark.sql.types import StringType
 from tests.docs.public import PUBLIC
 from tests.udfs.http.proxying import proxying
 from tests.udfs.http.serving import ok, serving
-from tests.udfs.http_columns.working import get
 from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay
 from trio_asyncio_io.adapters import from_asyncio, from_callback, from_future, in_thread
 from trio_asyncio_io.gates import Budget, PerKey, RateLimit
@@ -240,15 +239,10 @@ async def test_a_url_that_cannot_be_requested_shows_no_secret() -> None:
     assert "SECRET" not in str(caught.value) + repr(caught.value)
 
 
-async def test_a_proxy_that_refuses_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_that_refuses_shows_no_secret() -> None:
     async with serving(ok) as server, proxying() as proxy:
         proxy.status = "407 Proxy Authentication Required"
-        url = proxy.url.replace("//", f"//u:{SECRET}@")
-        async with client(proxy=url) as http:
+        async with client(proxy=proxy.url.replace("//", f"//u:{SECRET}@")) as http:
             with pytest.raises(httpx.ProxyError) as caught:
                 await http.get(server.url.replace("http:", "https:"))
         assert "SECRET" not in str(caught.value) + repr(caught.value)
-        monkeypatch.setenv("HTTPS_PROXY", url)
-        [row] = await get(server.url.replace("http:", "https:"), trust_env=True)
-        assert row["error"]["type"] == "ProxyError"
-        assert "SECRET" not in str(row)

@@ -11,7 +11,14 @@ import pytest
 from tests.udfs.http.proxying import proxying
 from tests.udfs.http.serving import AUTHORITY, ok, server_context, serving
 from tests.udfs.http_columns.working import get, request, responding
+from udfs._trio_thread import runtime
 from udfs.http_columns._options import HttpOptions
+
+
+@pytest.fixture(autouse=True)
+def _clients_close_at_the_end_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a test would get the client of an earlier one with equal options, and with that one's environment."""
+    monkeypatch.setattr(runtime, "IDLE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -63,6 +70,15 @@ async def test_requests_pass_through_the_proxy_of_the_environment(monkeypatch: p
     _, first, second = server.requests
     assert (first.method, first.body, first.headers["cookie"]) == ("POST", b"body", "c")
     assert (second.method, second.path, "cookie" in second.headers) == ("GET", "/b", False)
+
+
+async def test_a_proxy_that_refuses_is_an_error_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(ok) as server, proxying() as proxy:
+        proxy.status = "407 Proxy Authentication Required"
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//u:sk-SECRET@"))
+        [row] = await get(server.url.replace("http:", "https:"), trust_env=True)
+    assert row["error"]["type"] == "ProxyError"
+    assert "SECRET" not in str(row)
 
 
 async def test_a_refused_host_is_not_requested_from_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
