@@ -99,11 +99,11 @@ site: setup
 
 # Draw the timelines of the pages again
 drawings: setup
-    {{ python }} -m tests.docs.drawings docs
+    {{ python }} .ci/drawings.py docs
 
 # Run the notebooks of docs/notebooks, and write their outputs into them
 notebooks: setup
-    {{ python }} -m tests.docs.notebooks
+    {{ python }} .ci/notebooks.py
 
 # Build wheel and sdist, and test the installed wheel: without extras, with `http`, and the README's example with Spark
 wheel: _java setup

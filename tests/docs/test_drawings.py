@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from drawings import DRAWINGS, text_of
 
-from tests.docs.drawings import DRAWINGS, text_of
 from tests.support import thorough_except
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pictures.interleavings import PLACES, states
+from pictures.runs import script
 
-from tests.docs.pictures.interleavings import PLACES, states
-from tests.docs.pictures.runs import script
 from tests.docs.script import script as ci_script
 from tests.mutation.test_planted import BUGS, STEPS
 from trio_asyncio_io._core.queue import CompletionOrder, InputOrder, Order

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, Self
 
 import pytest
+from pictures.runs import script
 
-from tests.docs.pictures.runs import script
 from tests.explored.loom import Event, Exploration, Loom, Violation
 from tests.explored.world import OperatorWorld, Setting, explore_world
 from tests.support import variation_except

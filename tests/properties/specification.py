@@ -16,8 +16,8 @@ from math import inf
 from typing import Any
 
 import trio
+from pictures.runs import script
 
-from tests.docs.pictures.runs import script
 from tests.properties.runs import (
     DeadLetterOf,
     Function,

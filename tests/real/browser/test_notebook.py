@@ -6,8 +6,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from notebooks import NOTEBOOKS
 
-from tests.docs.notebooks import NOTEBOOKS
 from tests.real.browser._chromium import NEEDS_CHROMIUM, Chromium
 from tests.real.browser._looks import CONTRASTS, OUTSIDE, OVERLAPPING
 

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
+from notebooks import NOTEBOOKS, execute, text_of
 
-from tests.docs.notebooks import NOTEBOOKS, execute, text_of
 from tests.support import thorough_except
 
 pytestmark = pytest.mark.processes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from tests.docs.pictures.drawing import timeline
-from tests.docs.pictures.runs import run, script
+from pictures.drawing import timeline
+from pictures.runs import run, script
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.trace import TraceRecorder
 

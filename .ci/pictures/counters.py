@@ -8,11 +8,11 @@ from typing import Any
 
 import trio
 
-from tests.docs.pictures.drawing import panels_of
-from tests.docs.pictures.figure import cross, line, text
-from tests.docs.pictures.killed_job import job
-from tests.docs.pictures.lanes import LEFT, RIGHT, Lanes
-from tests.docs.pictures.runs import record, run, script
+from pictures.drawing import panels_of
+from pictures.figure import cross, line, text
+from pictures.killed_job import job
+from pictures.lanes import LEFT, RIGHT, Lanes
+from pictures.runs import record, run, script
 from trio_asyncio_io import Observer
 from trio_asyncio_io.checkpoints import Checkpoint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from tests.docs.pictures.figure import Figure, arrow, box, text
+from pictures.figure import Figure, arrow, box, text
 from trio_asyncio_io import unordered_wait
 
 ROLES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.docs.pictures.figure import Figure, box, text
-from tests.docs.pictures.runs import script
-from tests.docs.pictures.stepper import LEGEND, Cell, Frame, page
+from pictures.figure import Figure, box, text
+from pictures.runs import script
+from pictures.stepper import LEGEND, Cell, Frame, page
 from trio_asyncio_io import Watermark
 from trio_asyncio_io.queues import (
     KeyedStreamElementQueue,

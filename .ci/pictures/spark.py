@@ -8,10 +8,10 @@ from typing import Any
 
 import trio
 
-from tests.docs.pictures.drawing import Panel, Row, panels_of
-from tests.docs.pictures.lanes import Lanes, row
-from tests.docs.pictures.runs import run, script
-from tests.docs.pictures.timelines import moved
+from pictures.drawing import Panel, Row, panels_of
+from pictures.lanes import Lanes, row
+from pictures.runs import run, script
+from pictures.timelines import moved
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.testing import Recorder
 from trio_asyncio_io.trace import TraceRecorder

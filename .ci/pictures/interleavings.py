@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tests.docs.pictures.figure import Figure, box, text
+from pictures.figure import Figure, box, text
 from trio_asyncio_io._core.queue import CompletionOrder, InputOrder, Order
 
 PLACES = ["source", "waiting", "running", "completed", "leaving", "gone"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from tests.docs.pictures.runs import run
-from tests.docs.pictures.stepper import Cell, Frame, page
+from pictures.runs import run
+from pictures.stepper import Cell, Frame, page
 from trio_asyncio_io import Observer, SnapshotElement, ordered_wait
 
 SECONDS = {"a": 0.3, "b": 0.1, "c": 0.3, "d": 0.2, "e": 0.1}

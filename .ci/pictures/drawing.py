@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tests.docs.pictures.figure import LINE, WIDTH, bar, cross, dot, group, line, text
-from tests.docs.pictures.style import TIMELINE
+from pictures.figure import LINE, WIDTH, bar, cross, dot, group, line, text
+from pictures.style import TIMELINE
 from trio_asyncio_io._values.describe import duration, plural
 from trio_asyncio_io._watch.charts import document
 from trio_asyncio_io._watch.events import WATERMARK, Event, Trace

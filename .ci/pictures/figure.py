@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from xml.sax.saxutils import escape, quoteattr
 
-from tests.docs.pictures.style import STYLE
+from pictures.style import STYLE
 from trio_asyncio_io._watch.charts import escaped
 
 WIDTH = 640

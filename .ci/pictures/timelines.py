@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 
 import trio
 
-from tests.docs.pictures.drawing import Bar, Panel, panels_of, timeline
-from tests.docs.pictures.figure import box, text
-from tests.docs.pictures.lanes import LEFT, Lanes, by_slot, row
-from tests.docs.pictures.runs import record, run, script
+from pictures.drawing import Bar, Panel, panels_of, timeline
+from pictures.figure import box, text
+from pictures.lanes import LEFT, Lanes, by_slot, row
+from pictures.runs import record, run, script
 from trio_asyncio_io import keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.docs.pictures import counters, interleavings, queues, snapshot_steps, spark, tasks, timelines
+from pictures import counters, interleavings, queues, snapshot_steps, spark, tasks, timelines
 
 PICTURES: dict[str, Callable[[], str]] = {
     "guide/backpressure.svg": counters.backpressure,

@@ -1,6 +1,6 @@
 """Draws the pictures of the pages, from runs of their scripts.
 
-python -m tests.docs.drawings docs
+python .ci/drawings.py docs
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.docs.changing import without_changes
-from tests.docs.pictures import learn, tutorial
+from changing import without_changes
+from pictures import learn, tutorial
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 # By drawing: the script that writes it, and the name of its file
 SCRIPTS = {

@@ -1,6 +1,6 @@
 """Executes the notebooks of the documentation, and writes their outputs into them.
 
-python -m tests.docs.notebooks
+python .ci/notebooks.py
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
+from changing import without_changes
 from nbclient import NotebookClient
 
-from tests.docs.changing import without_changes
-
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 SECONDS_PER_CELL = 300
 
 

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from trio_asyncio_io._watch.events import Trace
 from trio_asyncio_io.trace import TraceRecorder
 
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
 def script(name: str) -> ModuleType:

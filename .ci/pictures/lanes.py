@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.docs.pictures.drawing import LEFT, Bar, Drawing, Panel, Row
-from tests.docs.pictures.drawing import RIGHT as MARGIN
-from tests.docs.pictures.figure import WIDTH, Figure, bar, cross, dot, line, text
+from pictures.drawing import LEFT, Bar, Drawing, Panel, Row
+from pictures.drawing import RIGHT as MARGIN
+from pictures.figure import WIDTH, Figure, bar, cross, dot, line, text
 from trio_asyncio_io._watch.events import Trace
 
 __all__ = ["LEFT", "RIGHT", "Lanes", "by_slot", "row"]
