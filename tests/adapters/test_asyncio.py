@@ -25,7 +25,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.interrupting import default_sigint
 from tests.support import PATIENCE, outputs
-from trio_asyncio_io import AsyncFunction, ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
+from trio_asyncio_io import AsyncFunction, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.adapters import from_asyncio
 from trio_asyncio_io.adapters._asyncio import Mailbox
 from trio_asyncio_io.policies import cached
@@ -145,11 +145,6 @@ async def test_an_object_is_opened_invoked_and_closed_in_the_loop() -> None:
     assert counter.events == ["open", "close"]
 
 
-async def test_it_takes_any_number_of_arguments() -> None:
-    async with opened(Counter()) as adapter:
-        assert await adapter.invoke(2, 5) == 10
-
-
 async def test_different_tasks_may_open_and_close_it(nothing_left: Any) -> None:
     """In a Spark worker, a task opens it and the idle timer closes it."""
     adapter: from_asyncio[Any] = from_asyncio(Counter())
@@ -158,12 +153,6 @@ async def test_different_tasks_may_open_and_close_it(nothing_left: Any) -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(step)
         await wait_all_tasks_blocked()
-
-
-async def test_it_can_be_opened_again_after_it_was_closed() -> None:
-    function = from_asyncio(double)
-    for _ in range(2):
-        assert await outputs(ordered_wait([1], function, timeout=math.inf)) == [2]
 
 
 async def test_opening_it_twice_is_refused() -> None:
@@ -180,14 +169,6 @@ async def test_using_it_while_it_is_not_open_is_refused() -> None:
         for method in (partial(adapter.invoke, 1), adapter.close):
             with pytest.raises(RuntimeError, match="is not open: give it to an operator"):
                 await method()
-
-
-async def test_two_adapters_have_a_loop_each() -> None:
-    async def loop_of(value: int) -> Any:
-        return asyncio.get_running_loop()
-
-    async with opened(loop_of) as one, opened(loop_of) as other:
-        assert await one.invoke(1) is not await other.invoke(1)
 
 
 async def test_operators_share_an_asyncio_loop_through_a_policy() -> None:
@@ -634,14 +615,6 @@ class WithTimeout(Counter):
 
 async def test_the_timeout_method_runs_in_the_loop() -> None:
     assert await outputs(ordered_wait([60], from_asyncio(WithTimeout()), timeout=0.01)) == ["no result for 60"]
-
-
-async def test_without_a_timeout_method_the_operator_raises_its_timeout_error() -> None:
-    async def never(value: int) -> None:
-        await forever()
-
-    with pytest.raises(ElementTimeoutError):
-        await outputs(ordered_wait([60], from_asyncio(never), timeout=0.01))
 
 
 class Lookup(AsyncFunction[int, int]):

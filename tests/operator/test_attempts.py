@@ -78,15 +78,6 @@ def late(max_retries: int) -> FixedDelay:
     return FixedDelay(max_retries, 1.0, attempt_timeout=2.0)
 
 
-async def test_the_elements_deadline_ends_an_attempt_before_its_own_timeout(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted(default=Step(math.inf)))
-    with pytest.raises(ElementTimeoutError):
-        await outputs(async_wait("a", recorder, timeout=4.0, retry=late(9)))
-    assert spans(recorder) == [(0.0, 2.0), (3.0, 4.0)]
-
-
 async def test_a_strategy_of_the_user_sets_the_delays(async_wait: Any, autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=ConnectionError)))
     with pytest.raises(ConnectionError):

@@ -52,17 +52,6 @@ async def test_a_failed_element_is_sent_to_dead_letters_with_error_attempts_and_
     assert (late.element, type(late.error), late.attempts, late.seconds) == ("late", ElementTimeoutError, 1, 10.0)
 
 
-async def test_a_dead_letter_also_counts_as_failed_or_timed_out(async_wait: Any, autojump_clock: MockClock) -> None:
-    function = Scripted({"b": BAD, "c": Step(math.inf)})
-    async with async_wait("abc", function, timeout=2.0, on_error="dead_letter") as results:
-        assert [result async for result in results] == ["a"]
-        assert results.statistics().buffered == 2  # they count until they are received
-        assert len([dead_letter async for dead_letter in results.dead_letters]) == 2
-    statistics = results.statistics()
-    assert (statistics.failed, statistics.timed_out, statistics.dead_lettered, statistics.skipped) == (1, 1, 2, 0)
-    assert (statistics.emitted, statistics.buffered) == (1, 0)
-
-
 async def test_unreceived_dead_letters_fill_the_buffer_and_stop_the_source(autojump_clock: MockClock) -> None:
     taken: list[int] = []
 
@@ -113,13 +102,6 @@ async def test_closing_the_channel_drops_dead_letters(async_wait: Any, autojump_
             results.dead_letters.receive_nowait()
     assert results.statistics().dead_lettered == 100
     assert results.snapshot().elements == ()
-
-
-async def test_with_another_on_error_the_channel_is_empty(async_wait: Any, autojump_clock: MockClock) -> None:
-    outputs, dead_letters = await outputs_and_dead_letters(
-        async_wait("abc", Scripted({"b": BAD}), timeout=5.0, on_error="skip")
-    )
-    assert (sorted(outputs), dead_letters) == (["a", "c"], [])
 
 
 async def test_receive_nowait_raises_would_block_or_end_of_channel(autojump_clock: MockClock) -> None:

@@ -63,36 +63,6 @@ async def test_a_watermark_in_an_idle_operator_is_emitted_immediately(
         assert trio.current_time() == 1.0
 
 
-async def test_consecutive_watermarks_are_all_emitted(async_wait: Any, autojump_clock: MockClock) -> None:
-    source = [Watermark(0), "a", Watermark(1), Watermark(1), Watermark(2), "b", Watermark(3)]
-    out = [result for result, _ in await timed_outputs(async_wait(source, LATENCIES, timeout=5.0))]
-    assert out == source
-
-
-async def test_a_source_of_watermarks_only_is_emitted_unchanged(async_wait: Any) -> None:
-    source = [Watermark(number) for number in range(5_000)]
-    assert [
-        result for result, _ in await timed_outputs(async_wait(source, LATENCIES, timeout=5.0, buffer=100))
-    ] == source
-
-
-async def test_a_slow_consumer_stops_no_invocation_until_the_buffer_is_full(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    async with async_wait(range(1_000), recorder, timeout=5.0, capacity=4, buffer=40) as results:
-        await trio.sleep(100.0)
-        assert (len(recorder.calls), recorder.peak_running) == (40, 4)
-        assert recorder.calls[-1].ended == 10.0
-        assert results.statistics().buffered == 40
-
-
-async def test_the_output_ends_after_elements_without_outputs(async_wait: Any, autojump_clock: MockClock) -> None:
-    function = Scripted(default=Step(1.0, result=[]))
-    assert await timed_outputs(async_wait(range(3), function, timeout=5.0, flatten=True)) == []
-    assert trio.current_time() == 1.0
-
-
 async def test_an_element_may_have_ten_thousand_outputs(async_wait: Any) -> None:
     function = Scripted(default=Step(result=range(10_000)))
     out = await timed_outputs(async_wait(["a"], function, timeout=5.0, capacity=1, buffer=1, flatten=True))
@@ -156,11 +126,6 @@ async def test_few_workers_wait_for_a_job_while_the_source_is_fast(async_wait: A
     for _ in range(3):
         await outputs(async_wait(range(5_000), one_checkpoint, timeout=5.0, capacity=1_000))
     assert steps.by_task["trio_asyncio_io worker"] < 1.95 * 3 * 5_000
-
-
-async def test_a_single_output_follows_several_outputs_of_an_earlier_element(async_wait: Any) -> None:
-    function = Scripted({"a": Step(result=[1, 2]), "b": Step(result=[]), "c": Step(result=[3])})
-    assert await outputs(async_wait("abc" * 50, function, timeout=5.0, capacity=1, flatten=True)) == [1, 2, 3] * 50
 
 
 async def test_an_idle_emitter_is_not_scheduled(async_wait: Any, autojump_clock: MockClock) -> None:

@@ -164,15 +164,6 @@ async def test_without_a_consumer_the_source_is_read_one_element_beyond_the_buff
         assert [each.element for each in results.snapshot().elements] == list(range(1, buffer + 2))
 
 
-async def test_each_received_output_frees_room_for_one_element(async_wait: Any) -> None:
-    source = SyncSource()
-    async with async_wait(source, AT_ONCE, timeout=5.0, capacity=2, buffer=3) as results:
-        for received in range(20):
-            await wait_all_tasks_blocked()
-            assert source.read == received + 4
-            await results.receive()
-
-
 async def test_a_source_is_read_again_when_a_sixteenth_of_the_buffer_is_free(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
@@ -217,26 +208,6 @@ async def test_more_watermarks_than_the_buffer_stop_the_feeder(async_wait: Any) 
         assert await results.receive() == Watermark(1)
         await wait_all_tasks_blocked()
         assert read == 7 + 2
-
-
-@pytest.mark.parametrize("nothing", ["skip", "flatten"])
-@pytest.mark.parametrize("source_of", [list, async_generator], ids=["sync", "async"])
-async def test_an_element_without_outputs_frees_its_room(
-    async_wait: Any, autojump_clock: MockClock, nothing: str, source_of: Any
-) -> None:
-    """The consumer receives nothing for it, so the operator itself must notice."""
-    step = Step(error=OSError) if nothing == "skip" else Step(result=[])
-    with trio.fail_after(60.0):
-        operator = async_wait(
-            source_of(range(20)),
-            Scripted(default=step),
-            timeout=5.0,
-            capacity=1,
-            buffer=1,
-            on_error="skip",
-            flatten=nothing == "flatten",
-        )
-        assert await outputs(operator) == []
 
 
 async def test_a_source_is_read_only_a_few_rounds_of_calls_ahead_while_calls_are_short(async_wait: Any) -> None:

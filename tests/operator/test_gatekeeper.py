@@ -17,8 +17,6 @@ from trio_asyncio_io import (
     ExponentialBackoff,
     FixedDelay,
     Histogram,
-    Results,
-    keyed_wait,
     ordered_wait,
     transient,
     unordered_wait,
@@ -316,14 +314,6 @@ def test_a_gate_that_is_given_twice_is_refused(twice: list[Gate]) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             use()
-
-
-async def test_records_of_one_key_stay_in_order_at_a_gate(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(3.0)))
-    async with keyed_wait(["a1", "a2", "b1"], recorder, key=lambda v: v[0], timeout=9.0, gate=RateLimit(1.0)) as it:
-        results: Results[str] = it
-        assert [result async for result in results] == ["a1", "b1", "a2"]
-    assert starts_of(recorder) == [("a1", 0.0), ("b1", 1.0), ("a2", 3.0)]
 
 
 @pytest.mark.parametrize("gate", [5, "gate", [RateLimit(1.0), 5]], ids=["number", "text", "list"])

@@ -26,7 +26,6 @@ from trio_asyncio_io import (
     unordered_wait,
 )
 from trio_asyncio_io.gates import Auto, Gate, PerKey, RateLimit
-from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.testing import Recorder
 
 pytestmark = pytest.mark.usefixtures("no_cpu_time")
@@ -215,16 +214,6 @@ async def test_with_on_error_raise_the_exception_names_its_record(autojump_clock
     with pytest.raises(LookupError) as caught:
         await outputs(ordered_wait(range(4), partly, group=4, timeout=5.0))
     assert caught.value.__notes__ == ["element 2, 2, attempt 1"]
-
-
-async def test_on_error_gets_single_values(autojump_clock: MockClock) -> None:
-    async def broken(values: list[int]) -> list[int]:
-        raise LookupError
-
-    async def replaced(value: int, error: Exception) -> int:
-        return -value
-
-    assert await outputs(ordered_wait(range(3), broken, group=3, timeout=5.0, on_error=replaced)) == [0, -1, -2]
 
 
 # Retries
@@ -524,23 +513,6 @@ async def test_an_interrupt_in_a_predicate_cancels_only_the_records_that_have_no
     numbers = operator.statistics()
     assert (numbers.completed, numbers.cancelled, numbers.running) == ((0, 3, 0) if is_retried else (1, 2, 0))
     assert len(operator.snapshot().elements) == 3
-
-
-# Functions
-
-
-async def test_hedged_makes_a_second_call_with_the_same_list(autojump_clock: MockClock) -> None:
-    calls: list[list[int]] = []
-
-    async def first_hangs(values: list[int]) -> list[int]:
-        calls.append(values)
-        await trio.sleep(60.0 if len(calls) == 1 else 1.0)
-        return values
-
-    function = hedged(first_hangs, after=2.0, budget=1.0)
-    assert await outputs(ordered_wait(range(3), function, group=3, timeout=9.0)) == [0, 1, 2]
-    assert calls == [[0, 1, 2]] * 2
-    assert trio.current_time() == 3.0
 
 
 # Options

@@ -10,10 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.support import outputs, timed_outputs
+from tests.support import outputs
 from trio_asyncio_io import (
     ElementTimeoutError,
-    FixedDelay,
 )
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -52,18 +51,6 @@ async def test_on_timeout_runs_after_the_attempt_has_unwound_and_before_the_slot
     assert [(call.value, call.started, call.ended) for call in on_timeout.calls] == [("a", 5.0, 6.0)]
 
 
-async def test_the_deadline_covers_all_attempts_and_backoffs(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0, error=OSError)))
-    with pytest.raises(ElementTimeoutError):
-        await outputs(async_wait(["a"], recorder, timeout=6.5, retry=FixedDelay(100, 2.0)))
-    assert trio.current_time() == 6.5
-    assert [(call.started, call.ended) for call in recorder.calls] == [(0.0, 1.0), (3.0, 4.0), (6.0, 6.5)]
-
-
-async def test_an_infinite_timeout_is_no_deadline(async_wait: Any, autojump_clock: MockClock) -> None:
-    assert await timed_outputs(async_wait(["a"], Scripted(default=Step(1e6)), timeout=math.inf)) == [("a", 1e6)]
-
-
 async def test_with_a_timeout_of_zero_only_calls_without_a_wait_complete(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
@@ -75,12 +62,6 @@ async def test_with_a_timeout_of_zero_only_calls_without_a_wait_complete(
     assert await outputs(async_wait("ab", recorder, timeout=0, on_error="skip")) == []
     assert recorder.cancelled == 2
     assert trio.current_time() == 0.0
-
-
-async def test_a_timeout_is_not_retried(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=NEVER))
-    assert await outputs(async_wait(["a"], recorder, timeout=2.0, retry=FixedDelay(3, 0.5), on_error="skip")) == []
-    assert len(recorder.calls) == 1
 
 
 async def test_an_exception_raised_during_cancellation_is_a_failure(async_wait: Any, autojump_clock: MockClock) -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.support import outputs, timed_outputs
+from tests.support import outputs
 from trio_asyncio_io import (
     AsyncFunction,
     ElementTimeoutError,
@@ -18,19 +18,9 @@ from trio_asyncio_io import (
     StreamRecord,
     ordered_wait,
 )
-from trio_asyncio_io.testing import Recorder, Scripted, Step
+from trio_asyncio_io.testing import Scripted, Step
 
 NEVER = Step(math.inf)
-
-
-async def test_the_result_of_on_timeout_has_the_place_and_timestamp_of_its_record(autojump_clock: MockClock) -> None:
-    source = [StreamRecord("a", 1), StreamRecord("b", 2), StreamRecord("c", 3)]
-    on_timeout = Scripted(default=Step(result="late"))
-    async with ordered_wait(source, Scripted({"b": NEVER}), timeout=2.0, on_timeout=on_timeout) as results:
-        out = [result async for result in results]
-    assert out == [StreamRecord("a", 1), StreamRecord("late", 2), StreamRecord("c", 3)]
-    statistics = results.statistics()
-    assert (statistics.completed, statistics.timed_out, statistics.failed) == (2, 1, 0)
 
 
 class Slow(AsyncFunction[str, str]):
@@ -67,14 +57,6 @@ async def test_an_attribute_named_timeout_that_is_not_callable_is_ignored(
         await outputs(async_wait(["a"], Client(), timeout=2.0))
 
 
-async def test_on_timeout_has_its_own_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
-    on_timeout = Recorder(Scripted(default=NEVER))
-    with pytest.raises(ElementTimeoutError, match="on_timeout gave no result for 'a' within its timeout of 2 s"):
-        await outputs(async_wait(["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=on_timeout))
-    assert trio.current_time() == 4.0
-    assert on_timeout.cancelled == 1
-
-
 async def test_an_exception_of_on_timeout_is_passed_to_on_error(async_wait: Any, autojump_clock: MockClock) -> None:
     error = OSError("no fallback")
     received: list[Any] = []
@@ -92,15 +74,6 @@ async def test_an_exception_of_on_timeout_is_passed_to_on_error(async_wait: Any,
 # on_error
 
 
-async def test_skip_drops_the_element_and_counts_it(async_wait: Any, autojump_clock: MockClock) -> None:
-    function = Scripted({"b": Step(error=OSError), "c": NEVER})
-    async with async_wait("abcd", function, timeout=2.0, on_error="skip") as results:
-        assert sorted([result async for result in results]) == ["a", "d"]
-    statistics = results.statistics()
-    assert (statistics.completed, statistics.failed, statistics.timed_out) == (2, 1, 1)
-    assert (statistics.skipped, statistics.emitted, statistics.buffered) == (2, 2, 0)
-
-
 async def test_on_error_receives_value_and_exception_and_its_result_takes_the_elements_place(
     autojump_clock: MockClock,
 ) -> None:
@@ -112,16 +85,6 @@ async def test_on_error_receives_value_and_exception_and_its_result_takes_the_el
     function = Scripted({"a": Step(error=OSError("busy"))})
     out = await outputs(ordered_wait(source, function, timeout=2.0, on_error=on_error))
     assert out == [StreamRecord("a: busy", 1), StreamRecord("b", 2)]
-
-
-async def test_on_error_runs_in_its_elements_slot(async_wait: Any, autojump_clock: MockClock) -> None:
-    async def on_error(value: str, exception: Exception) -> str:
-        await trio.sleep(1.5)
-        return value
-
-    recorder = Recorder(Scripted({"a": Step(1.0, error=OSError)}))
-    await outputs(async_wait("ab", recorder, timeout=2.0, capacity=1, on_error=on_error))
-    assert [call.started for call in recorder.calls] == [0.0, 2.5]
 
 
 async def test_on_error_receives_the_timeout_error_and_has_its_own_timeout(
@@ -138,17 +101,6 @@ async def test_on_error_receives_the_timeout_error_and_has_its_own_timeout(
     assert received == [(2.0, ElementTimeoutError)]
     assert trio.current_time() == 4.0
     assert caught.value.__notes__ == ["element 0, 'a', attempt 1"]
-
-
-async def test_on_timeout_and_on_error_have_separate_timeouts(async_wait: Any, autojump_clock: MockClock) -> None:
-    async def on_error(value: str, exception: Exception) -> str:
-        await trio.sleep(1.5)
-        return "rescued"
-
-    operator = async_wait(
-        ["a"], Scripted(default=NEVER), timeout=2.0, on_timeout=Scripted(default=NEVER), on_error=on_error
-    )
-    assert await timed_outputs(operator) == [("rescued", 5.5)]
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the one it got", "another one"])

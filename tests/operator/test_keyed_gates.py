@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from tests.plain_gates import Throttle
 from tests.support import outputs
 from trio_asyncio_io import FixedDelay, Histogram, ordered_wait, unordered_wait
-from trio_asyncio_io.gates import Auto, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
+from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 pytestmark = pytest.mark.usefixtures("no_cpu_time")
@@ -62,15 +62,6 @@ async def test_each_key_has_its_own_gates_in_every_mode(async_wait: Any, autojum
     assert starts_of(recorder) == {"a1": [0.0], "b1": [0.0], "a2": [1.0], "a3": [2.0], "b2": [1.0]}
 
 
-async def test_calls_of_a_key_that_is_held_back_hold_no_slot(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    values = ["a1", "a2", "a3", "b1", "c1"]
-    gate = per_letter(RateLimit(0.1))
-    results = await outputs(unordered_wait(values, recorder, timeout=2.0, capacity=1, gate=gate))
-    assert results == ["a1", "b1", "c1", "a2", "a3"]
-    assert starts_of(recorder) == {"a1": [0.0], "b1": [1.0], "c1": [2.0], "a2": [10.0], "a3": [20.0]}
-
-
 async def test_a_retry_of_a_key_that_is_held_back_gives_its_slot_back(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a1": throttled(50.0)}, default=Step(1.0)))
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
@@ -88,13 +79,6 @@ async def test_calls_of_one_key_start_in_their_order_and_retries_first(autojump_
     values = ["a1", "a2", "a3", "a4"]
     await outputs(ordered_wait(values, recorder, timeout=1.0, retry=FixedDelay(1, 0.0), gate=gate))
     assert starts_of(recorder) == {"a1": [0.0], "a2": [1.0, 2.0], "a3": [3.0], "a4": [4.0]}
-
-
-async def test_all_gates_must_admit_a_call(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted())
-    gate = [RateLimit(1.0), per_letter(RateLimit(0.5), Auto(most=5))]
-    await outputs(unordered_wait(["a1", "a2", "b1", "b2"], recorder, timeout=1.0, gate=gate))
-    assert starts_of(recorder) == {"a1": [0.0], "b1": [1.0], "a2": [2.0], "b2": [3.0]}
 
 
 async def test_a_key_that_closes_while_its_call_waits_for_a_common_gate_blocks_no_other(
@@ -257,18 +241,6 @@ async def test_a_pickled_copy_has_learnt_nothing(autojump_clock: MockClock) -> N
     assert repr(copy) == repr(gate)
 
 
-async def test_a_weight_counts_and_can_be_settled(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted())
-
-    async def settled(value: str) -> None:
-        await recorder.invoke(value)
-        settle(7.0)
-
-    gate = per_letter(RateLimit(1.0, weight=len))
-    await outputs(ordered_wait(["a1", "a2", "b1"], settled, timeout=1.0, capacity=1, gate=gate))
-    assert starts_of(recorder) == {"a1": [0.0], "a2": [7.0], "b1": [0.0]}
-
-
 @pytest.mark.parametrize("gate", [5, [], [5], "gate", PerKey(RateLimit(1.0), key=len)], ids=str)
 def test_the_gate_of_a_per_key_is_a_gate(gate: Any) -> None:
     with pytest.raises(TypeError, match=r"^the gate of a PerKey must be a Gate or a list of gates, got "):
@@ -319,9 +291,3 @@ async def test_calls_that_wait_are_refused_when_their_gate_refuses(autojump_cloc
         ("a2", RefusedError, 0),
         ("a3", RefusedError, 0),
     ]
-
-
-async def test_a_name_in_use_with_another_configuration_is_refused() -> None:
-    async with ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(50, name="api"))):
-        with pytest.raises(ValueError, match="two different gates have the name 'api'"):
-            await outputs(ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(5, name="api"))))

@@ -44,12 +44,6 @@ async def test_leaving_waits_until_all_calls_have_unwound(async_wait: Any, autoj
     assert trio.current_time() == 4.0
 
 
-async def test_the_block_may_be_left_immediately(async_wait: Any, nothing_left: Any) -> None:
-    with nothing_left():
-        async with async_wait(range(100), Scripted(), timeout=5.0):
-            pass
-
-
 async def test_an_exception_raised_because_the_block_was_left_has_a_note(
     raised_by: Any, async_wait: Any, autojump_clock: MockClock
 ) -> None:

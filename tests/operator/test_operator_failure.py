@@ -12,7 +12,6 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_asyncio_io import AsyncWaitOperator, StreamRecord
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -148,29 +147,6 @@ async def test_an_exception_object_raised_by_two_calls_is_raised_once(raised_by:
     error, _ = await raised_together(raised_by, async_wait, {"a": busy, "b": busy})
     assert error is busy
     assert sorted(error.__notes__) == ["element 0, 'a', attempt 1", "element 1, 'b', attempt 1"]
-
-
-async def test_after_a_failure_unreceived_elements_are_in_the_snapshot(
-    raised_by: Any, async_wait: Any, autojump_clock: MockClock
-) -> None:
-    function = Scripted({"a": Step(1.0), "b": Step(2.0, error=OSError), "c": Step(1.0), "d": NEVER})
-    received = []
-
-    async def body(operator: Any) -> None:
-        received.append(await operator.output.receive())
-        await trio.sleep_forever()
-
-    operator = AsyncWaitOperator(function, source=[StreamRecord("a", 1), "b", "c", "d"], timeout=5.0)
-    assert type(await raised_by(operator, body)) is OSError
-    assert received == [StreamRecord("a", 1)]
-    assert [(each.element, each.results) for each in operator.snapshot().elements] == [
-        ("b", None),
-        ("c", ["c"]),
-        ("d", None),
-    ]
-    statistics = operator.statistics()
-    assert (statistics.completed, statistics.failed, statistics.cancelled) == (2, 1, 1)
-    assert (statistics.running, statistics.emitted, statistics.buffered) == (0, 1, 3)
 
 
 async def test_a_failure_during_put_in_the_body_is_raised_alone(

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.support import outputs, receive_and_snapshot
+from tests.support import outputs
 from trio_asyncio_io import (
     AsyncWaitOperator,
     FixedDelay,
@@ -17,40 +17,11 @@ from trio_asyncio_io import (
     SnapshotElement,
     StreamRecord,
     Watermark,
-    ordered_wait,
 )
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 AT_ONCE = Scripted()
 NEVER = Scripted(default=Step(math.inf))
-
-
-SOURCE = [
-    StreamRecord("a", 1),
-    StreamRecord("b", 2),
-    Watermark(2),
-    Watermark(3),
-    StreamRecord("c", 4),
-    StreamRecord("d", 5),
-    StreamRecord("e", 6),
-    Watermark(6),
-    StreamRecord("f", 7),
-]
-LATENCIES = {"a": Step(2.0), "b": Step(1.0), "c": Step(2.0), "d": Step(3.0), "e": Step(0.5), "f": Step(1.0)}
-
-
-@pytest.mark.parametrize("received", range(len(SOURCE) + 1))
-@pytest.mark.parametrize("limits", [{"capacity": 4}, {"capacity": 1, "buffer": 1}])
-async def test_received_and_restored_outputs_equal_those_of_an_undisturbed_run(
-    autojump_clock: MockClock, received: int, limits: dict[str, int]
-) -> None:
-    def make(source: Any, **options: Any) -> Any:
-        return ordered_wait(source, Scripted(LATENCIES), timeout=5.0, **options)
-
-    source = iter(SOURCE)
-    first, snapshot = await receive_and_snapshot(received, lambda source: make(source, capacity=4), source)
-    rest = await outputs(make(source, restore=snapshot, **limits))
-    assert first + rest == SOURCE
 
 
 async def test_restored_records_precede_those_of_the_source(async_wait: Any, autojump_clock: MockClock) -> None:
@@ -72,28 +43,12 @@ async def test_restored_records_precede_those_that_are_put(make_operator: Any, a
     assert out == [f"old {number}" for number in range(5)] + ["new"]
 
 
-async def test_without_new_input_the_output_ends_after_the_restored_records(make_operator: Any) -> None:
-    snapshot = Snapshot(tuple(SnapshotElement(number, number) for number in range(5)))
-    async with make_operator(AT_ONCE, timeout=5.0, capacity=1, buffer=1, restore=snapshot) as operator:
-        operator.end_input()
-        assert [result async for result in operator.output] == list(range(5))
-
-
 async def test_a_restored_result_is_emitted_with_its_timestamp_and_without_a_call(async_wait: Any) -> None:
     snapshot = Snapshot((SnapshotElement(0, StreamRecord("a", 7), ["A", "AA"]), SnapshotElement(1, "b", [])))
     recorder = Recorder(AT_ONCE)
     out = await outputs(async_wait([], recorder, timeout=5.0, restore=snapshot))
     assert out == [StreamRecord("A", 7), StreamRecord("AA", 7)]
     assert recorder.calls == []
-
-
-async def test_restored_elements_without_outputs_fit_the_smallest_buffer(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    snapshot = Snapshot(tuple(SnapshotElement(number, number, []) for number in range(5)))
-    with trio.fail_after(60.0):
-        out = await outputs(async_wait("a", AT_ONCE, timeout=5.0, capacity=1, buffer=1, restore=snapshot))
-    assert out == ["a"]
 
 
 async def test_a_restored_record_has_a_new_deadline_and_starts_at_attempt_one(
@@ -110,10 +65,6 @@ async def test_a_restored_record_has_a_new_deadline_and_starts_at_attempt_one(
         await outputs(async_wait([], recorder, timeout=4.0, retry=FixedDelay(3, 0.0), restore=snapshot))
     assert caught.value.__notes__ == ["element 0, 'a', attempt 4 of 4"]
     assert trio.current_time() == began + 3.5
-
-
-async def test_an_empty_snapshot_restores_nothing(async_wait: Any) -> None:
-    assert await outputs(async_wait("a", AT_ONCE, timeout=5.0, restore=Snapshot())) == ["a"]
 
 
 async def test_an_exception_of_the_key_function_for_a_restored_record_is_raised_unchanged() -> None:

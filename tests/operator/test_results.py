@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
-from itertools import chain
 from typing import Any
 
 import pytest
@@ -101,22 +100,6 @@ async def test_a_fast_consumer_lets_other_tasks_run(async_wait: Any) -> None:
     assert turns > 10_000 / 40
 
 
-async def test_each_output_goes_to_one_of_several_consumers(async_wait: Any, autojump_clock: MockClock) -> None:
-    shares: list[list[int]] = [[], [], []]
-
-    async def consume(share: list[int], results: Any) -> None:
-        async for result in results:
-            share.append(result)
-            await trio.sleep(1.0)
-
-    function = Scripted(default=Step(0.25))
-    async with async_wait(range(90), function, timeout=5.0, capacity=9) as results, trio.open_nursery() as nursery:
-        for share in shares:
-            nursery.start_soon(consume, share, results)
-    assert [len(share) for share in shares] == [30, 30, 30]
-    assert sorted(chain.from_iterable(shares)) == list(range(90))
-
-
 async def test_the_outputs_of_an_element_wake_as_many_consumers_but_none_that_was_cancelled(
     async_wait: Any, autojump_clock: MockClock
 ) -> None:
@@ -196,10 +179,3 @@ async def test_a_consumer_outside_the_block_does_not_mistake_a_failure_for_the_e
         with pytest.raises(OSError, match="busy"):
             await fail(operator, nursery)
     assert reported == [True]
-
-
-async def test_snapshot_and_statistics_are_those_of_the_operator(make_operator: Any) -> None:
-    async with make_operator(NEVER, timeout=5.0) as operator:
-        await operator.put("a")
-        assert operator.output.snapshot() == operator.snapshot()
-        assert operator.output.statistics() == operator.statistics()

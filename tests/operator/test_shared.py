@@ -200,13 +200,6 @@ async def test_a_task_that_a_call_starts_is_in_the_operator(autojump_clock: Mock
     assert service.steps == ONCE
 
 
-async def test_it_is_opened_again_after_the_last_user() -> None:
-    service = Service()
-    for _ in range(2):
-        await operate(getter(shared("api", service.client)), 0.0)
-    assert service.steps == ONCE * 2
-
-
 async def test_a_user_that_comes_while_it_is_closed_opens_it_again(autojump_clock: MockClock) -> None:
     service = Service(seconds=1.0)
     api = shared("api", service.client)
@@ -518,12 +511,6 @@ async def test_another_definition_replaces_one_that_only_lingers(autojump_clock:
         assert (one.steps, other.steps) == (ONCE, ["opening", "open"])
 
 
-async def test_different_names_are_different_resources() -> None:
-    service = Service()
-    async with shared("one", service.client) as one, shared("other", service.client) as other:
-        assert one is not other
-
-
 def test_each_trio_run_has_its_own() -> None:
     service = Service()
     api = shared("api", service.client)
@@ -608,25 +595,6 @@ async def test_a_context_manager_without_a_value_is_refused() -> None:
     with pytest.raises(TypeError, match=r"^the context manager of the shared resource 'empty' returns None"):
         async with shared("empty", empty):
             raise AssertionError
-
-
-async def test_a_policy_can_be_shared_as_a_whole() -> None:
-    calls: list[float] = []
-
-    async def fetch(value: float) -> float:
-        calls.append(value)
-        return value
-
-    lookup = shared("lookup", lambda: cached(single_flight(fetch)))
-
-    async def function(value: float) -> float:
-        async with lookup as found:
-            return await found(value)
-
-    async with lookup:
-        for _ in range(2):
-            await operate(function, 1.0)
-    assert calls == [1.0]
 
 
 async def test_a_name_that_is_not_used_any_longer_is_forgotten() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from math import ceil, inf
-from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
 
@@ -14,7 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.support import outputs
-from trio_asyncio_io import AsyncWaitOperator, ElementTimeoutError, FixedDelay, Histogram, ordered_wait, unordered_wait
+from trio_asyncio_io import AsyncWaitOperator, ElementTimeoutError, FixedDelay, ordered_wait, unordered_wait
 from trio_asyncio_io.gates import CircuitBreaker
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
@@ -25,23 +24,6 @@ MISS = Step(1.0, error=LookupError)
 
 def calls_of(recorder: Recorder[Any, Any]) -> list[tuple[Any, float]]:
     return [(call.value, call.started) for call in recorder.calls]
-
-
-async def test_another_record_runs_during_a_backoff(async_wait: Any, autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"x": Step(30.0), "a": [MISS, Step(1.0)]}, default=Step(1.0)))
-    options = {"retry": FixedDelay(1, 10.0), "capacity": 2, "timeout": 40.0}
-    assert sorted(await outputs(async_wait("xabc", recorder, **options))) == ["a", "b", "c", "x"]
-    assert calls_of(recorder) == [("x", 0.0), ("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 11.0)]
-    assert recorder.peak_running == 2
-
-
-async def test_no_new_record_starts_while_as_many_wait_for_their_retry_as_can_run(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    recorder = Recorder(Scripted({"a": [MISS, Step(1.0)], "b": [MISS, Step(2.0)]}, default=Step(1.0)))
-    options = {"retry": FixedDelay(1, 10.0), "capacity": 2, "timeout": 40.0}
-    assert sorted(await outputs(async_wait("abcd", recorder, **options))) == ["a", "b", "c", "d"]
-    assert calls_of(recorder) == [("a", 0.0), ("b", 0.0), ("a", 11.0), ("b", 11.0), ("c", 12.0), ("d", 13.0)]
 
 
 async def test_records_whose_results_are_retried_do_not_hold_back_new_ones(
@@ -78,19 +60,6 @@ async def test_a_service_that_is_down_is_not_hammered(
     assert seconds - 2.0 * ceil(seconds / 20.0) < 57.0 / 0.95
     assert refused * (group or 1) < 0.15 * records
     assert results.statistics().failed == 0
-
-
-async def test_a_record_gets_a_slot_again_before_younger_ones(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted({"a": [MISS, Step(1.0)]}, default=Step(6.0)))
-    retry = FixedDelay(1, 5.5)
-    async with unordered_wait("abcdefgh", recorder, retry=retry, capacity=2, timeout=7.75) as results:
-        assert len([result async for result in results]) == 8
-    first_five = sorted(calls_of(recorder)[:5], key=itemgetter(1, 0))  # those of one instant start in any order
-    assert first_five == [("a", 0.0), ("b", 0.0), ("c", 1.0), ("d", 6.0), ("a", 7.0)]
-    numbers = results.statistics()
-    assert numbers.slot_wait_seconds == 1.0 + 6.0 + 0.5 + 8.0 + 12.0 + 14.0 + 18.0
-    assert numbers.latency == Histogram.of([7.5] + [6.0] * 7)
-    assert (numbers.peak_running, numbers.timed_out) == (2, 0)
 
 
 async def test_a_retry_that_is_cancelled_while_it_waits_for_a_slot_has_waited(autojump_clock: MockClock) -> None:

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.support import outputs
-from trio_asyncio_io import FixedDelay, keyed_wait, ordered_wait
+from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)
@@ -29,41 +29,12 @@ async def test_exactly_capacity_invocations_start(async_wait: Any, autojump_cloc
     assert (recorder.peak_running, recorder.running) == (capacity, 0)
 
 
-@pytest.mark.parametrize("capacity", [1, 3, 50, 200])
-async def test_invocations_start_in_arrival_order_whatever_the_scheduler_does(
-    async_wait: Any, autojump_clock: MockClock, capacity: int
-) -> None:
-    """Although Trio runs ready tasks in random order."""
-    recorder = Recorder(Scripted({value: Step(value * 7 % 5 / 4) for value in range(200)}))
-    await outputs(async_wait(range(200), recorder, timeout=10.0, capacity=capacity))
-    assert recorder.values == list(range(200))
-    assert recorder.peak_running == capacity
-
-
-async def test_a_free_slot_goes_to_the_oldest_record_even_if_it_waited_for_its_key(
-    autojump_clock: MockClock,
-) -> None:
-    recorder = Recorder(Scripted(default=Step(1.0)))
-    source = ["a1", "a2", "b1", "c1", "a3"]
-    await outputs(keyed_wait(source, recorder, key=lambda value: value[0], timeout=5.0, capacity=1))
-    assert recorder.values == source
-
-
 async def test_no_more_workers_start_than_there_are_records(async_wait: Any, autojump_clock: MockClock) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     async with async_wait(range(3), Scripted(default=NEVER), timeout=math.inf, capacity=100):
         await wait_all_tasks_blocked()
         three_workers_and_the_emitter = 4
         assert trio.lowlevel.current_statistics().tasks_living - before == three_workers_and_the_emitter
-
-
-async def test_workers_return_when_the_output_has_ended(async_wait: Any, autojump_clock: MockClock) -> None:
-    before = trio.lowlevel.current_statistics().tasks_living
-    async with async_wait(range(5), Scripted(default=Step(1.0)), timeout=5.0, capacity=3) as results:
-        assert len([result async for result in results]) == 5
-        await wait_all_tasks_blocked()
-        the_timer = 1
-        assert trio.lowlevel.current_statistics().tasks_living - before == the_timer
 
 
 async def test_after_the_end_of_the_input_a_worker_without_an_attempt_returns(
@@ -79,16 +50,6 @@ async def test_after_the_end_of_the_input_a_worker_without_an_attempt_returns(
         assert len([result async for result in results]) == 3
 
 
-async def test_a_record_is_retried_after_the_other_workers_have_returned(
-    async_wait: Any, autojump_clock: MockClock
-) -> None:
-    fails_late = [Step(2.0, error=OSError), Step(1.0)]
-    recorder = Recorder(Scripted({0: fails_late, 1: fails_late}, default=Step(1.0)))
-    retry = FixedDelay(1, 1.0)
-    await outputs(async_wait(range(6), recorder, timeout=9.0, capacity=6, retry=retry))
-    assert [(call.value, call.started) for call in recorder.calls[6:]] == [(0, 3.0), (1, 3.0)]
-
-
 async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: Any, autojump_clock: MockClock) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     peak = 0
@@ -101,25 +62,6 @@ async def test_a_long_stream_needs_no_more_tasks_than_the_capacity(async_wait: A
 
     await outputs(async_wait(range(2_000), count_tasks, timeout=5.0, capacity=5))
     assert peak <= 5 + 3  # the workers, the feeder, the emitter and the timer
-
-
-async def test_each_invocation_has_the_whole_timeout(async_wait: Any, autojump_clock: MockClock) -> None:
-    """Even if its worker's cancel scope was used before and has been cancelled."""
-    function = Scripted({"a": Step(1.5), "b": NEVER, "c": Step(1.5), "d": NEVER, "e": Step(1.5)})
-    async with async_wait("abcde", function, timeout=2.0, capacity=1, on_error="skip") as results:
-        out = [(result, trio.current_time()) async for result in results]
-    assert out == [("a", 1.5), ("c", 5.0), ("e", 8.5)]
-
-
-async def test_a_worker_works_after_being_idle_for_longer_than_the_timeout(
-    make_operator: Any, autojump_clock: MockClock
-) -> None:
-    async with make_operator(Scripted(default=Step(1.0)), timeout=2.0) as operator:
-        for began in (0.0, 100.0, 10_000.0):
-            await trio.sleep_until(began)
-            await operator.put(began)
-            assert await operator.output.receive() == began
-            assert trio.current_time() == began + 1.0
 
 
 async def shielded(value: Any) -> Any:

@@ -52,12 +52,6 @@ async def starts_of(function: Any, recorder: Recorder[Any, Any], arrivals: dict[
     return [(call.value, call.started - origin) for call in recorder.calls]
 
 
-async def test_a_slow_call_does_not_delay_the_next_start(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(60.0)))
-    starts = await starts_of(limited(recorder, 10.0), recorder, dict.fromkeys(range(3), 0.0))
-    assert [instant for _, instant in starts] == pytest.approx([0.0, 0.1, 0.2])
-
-
 async def test_each_attempt_counts_as_a_call(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted(default=Step(error=OSError("busy"))))
     retry = FixedDelay(3, 0.0)
@@ -225,14 +219,6 @@ async def test_a_key_that_waits_does_not_hold_back_the_others(autojump_clock: Mo
     assert starts == [("a1", 0.0), ("b1", 0.75), ("a2", 1.0), ("b2", 1.75), ("a3", 2.0)]
 
 
-async def test_calls_pass_the_gates_of_their_key_and_those_of_all_calls(autojump_clock: MockClock) -> None:
-    recorder = Recorder(Scripted(default=Step(1.5)))
-    gates = [AtMost(2), PerKey(AtMost(1), key=lambda value: value[0])]
-    arrivals = {"a1": 0.0, "a2": 0.25, "b1": 0.5, "c1": 0.75}
-    starts = await starts_of(gated(recorder, gates), recorder, arrivals)
-    assert starts == [("a1", 0.0), ("b1", 0.5), ("c1", 1.5), ("a2", 2.0)]
-
-
 async def test_a_gate_has_one_limit_for_an_operator_and_a_policy(autojump_clock: MockClock) -> None:
     gate = RateLimit(1.0)
     recorder = Recorder(Scripted())
@@ -358,24 +344,6 @@ async def test_a_delay_that_is_not_a_number_stops_the_operator() -> None:
         await drained("abc", gated(Scripted(), Broken("nan")), timeout=9.0)
 
 
-@pytest.mark.parametrize(
-    ("gate", "error"),
-    [(None, TypeError), (5.0, TypeError), ([RateLimit(1.0), "b"], TypeError)],
-    ids=["none", "a number", "a list"],
-)
-def test_only_gates_are_accepted(gate: Any, error: type[Exception]) -> None:
-    with pytest.raises(
-        error, match=r"^gate must be a Gate such as RateLimit\(10.0\), a PerKey or a list of them, got "
-    ):
-        gated(Scripted(), gate)
-
-
-def test_two_gates_per_key_are_refused() -> None:
-    per_key = PerKey(RateLimit(1.0), key=len)
-    with pytest.raises(ValueError, match="at most one PerKey"):
-        gated(Scripted(), [per_key, per_key])
-
-
 @given(
     callers=st.lists(
         st.tuples(st.sampled_from("ab"), st.floats(0.0, 3.0), st.floats(0.1, 3.0), st.just(math.inf) | st.floats(0, 4)),
@@ -449,9 +417,3 @@ async def test_the_search_for_keys_to_forget_takes_a_few_steps_per_key(monkeypat
     for number in range(1_000):
         await function(number)
     assert Kept.asked <= 5 * 1_000
-
-
-async def test_a_gate_of_the_same_name_and_another_configuration_is_refused() -> None:
-    function = gated(Scripted(), RateLimit(2.0, name="api"))
-    with pytest.raises(ValueError, match="two different gates have the name 'api'"):
-        await drained("a", function, timeout=9.0, gate=RateLimit(1.0, name="api"))

@@ -51,12 +51,6 @@ async def test_the_first_call_may_still_win(autojump_clock: MockClock) -> None:
     assert (recorder.cancelled, function.extra_calls, function.won) == (1, 1, 0)
 
 
-async def test_a_fast_call_stays_alone(autojump_clock: MockClock) -> None:
-    function, recorder = scripted(Step(1.0))
-    assert await function("a") == "a"
-    assert (trio.current_time(), starts(recorder)) == (1.0, [0.0])
-
-
 async def test_the_result_counts_when_the_loser_has_unwound(autojump_clock: MockClock) -> None:
     async def call(value: list[int]) -> str:
         value.append(1)

@@ -334,9 +334,6 @@ def test_an_illegal_argument_is_refused(keywords: dict[str, Any], error: type[Ex
         persistent(upper, **{"path": "x", "name": "n", **keywords})
 
 
-# Composition.
-
-
 # Processes.
 
 

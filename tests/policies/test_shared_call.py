@@ -65,12 +65,6 @@ async def test_an_exception_raised_while_the_call_unwinds_counts(autojump_clock:
     assert (str(error), instant) == ("broken", 1.0)
 
 
-async def test_a_single_waiter_gets_the_exception_itself() -> None:
-    busy = OSError("busy")
-    [(error, _)] = await waited(started(Scripted(default=Step(error=busy))), math.inf)
-    assert error is busy
-
-
 async def test_each_of_several_waiters_gets_a_copy_of_the_exception(autojump_clock: MockClock) -> None:
     async def failing(value: str) -> None:
         await trio.sleep(1.0)

@@ -111,14 +111,6 @@ async def test_a_user_that_arrives_while_it_is_being_closed_opens_it_again(autoj
     assert trio.current_time() == 6.0
 
 
-async def test_it_can_be_opened_again_after_the_last_close() -> None:
-    client = Client()
-    function = cached(client)
-    for _ in range(2):
-        await operate(function, 0.0)
-    assert client.lines == ONCE * 2
-
-
 async def test_the_next_user_tries_again_if_opening_fails(autojump_clock: MockClock) -> None:
     client = Client(seconds=1.0, failures=1)
     function = cached(client)
