@@ -35,21 +35,6 @@ def test_the_service_listens_on_loopback_only() -> None:
         assert listener.getsockname()[0] == "127.0.0.1"
 
 
-def test_the_service_prints_its_url_and_ends_when_standard_input_is_closed() -> None:
-    with subprocess.Popen(
-        [*COMMAND, "--port", "0", "--with-parent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            port = process.stdout.readline().removeprefix("listening on http://127.0.0.1:")
-            socket.create_connection(("127.0.0.1", int(port))).close()
-            process.stdin.close()
-            assert process.wait(PATIENCE) == 0
-        finally:
-            process.kill()
-
-
 def get(url: str) -> tuple[int, str | None, object]:
     try:
         with build_opener(ProxyHandler({})).open(url, timeout=PATIENCE) as answer:
@@ -76,14 +61,6 @@ def test_a_user_starts_the_service_calls_it_and_stops_it_with_ctrl_c(tmp_path: P
             assert process.returncode == 0
         finally:
             process.kill()
-
-
-def test_there_are_no_faults_by_default() -> None:
-    assert not service._parser().parse_args([]).faults
-
-
-def test_the_default_port_is_8000() -> None:
-    assert service._parser().parse_args([]).port == 8000
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "any"])

@@ -127,15 +127,3 @@ def test_a_job_that_fails_with_a_worker_and_runs_again_pays_at_most_the_budget(
         df.collect()
     df.collect()
     assert 150 - 2 * capacity <= len(service.calls) <= 150
-
-
-@pytest.mark.variation
-@pytest.mark.parametrize("broken", [lambda _: float("nan"), lambda _: -1.0, lambda _: 1 / 0, lambda _: "1"])
-def test_a_broken_weight_fails_the_job_before_a_call(
-    spark: SparkSession, service: Service, broken: Callable[[int], float]
-) -> None:
-    budget = ClusterBudget(10.0, weight=broken)
-    df = with_answer(spark.range(0, 10, 1, 2), "unordered", service.client.ask, cluster_budget=budget)
-    with pytest.raises(Exception, match=r"weight of .* must be|division by zero"):
-        df.collect()
-    assert not service.calls

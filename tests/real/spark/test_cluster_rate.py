@@ -145,21 +145,3 @@ def test_a_task_fails_when_the_source_was_away_for_too_long(
     assert "give_up=2. The last attempt failed with OSError: all attempts to connect" in str(caught.value)
     assert "Check that the driver is alive" in str(caught.value)
     assert not service.calls
-
-
-@pytest.mark.variation
-def test_the_source_listens_on_the_chosen_port(spark: SparkSession, service: Service) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        rate = ClusterRate(40, by="lease", port=port)
-        with pytest.raises(OSError, match=f"cannot listen on port={port} of 127.0.0.1"):
-            with_answer(spark.range(3), "unordered", service.client.ask, cluster_rate=rate)
-    df = with_answer(spark.range(3), "unordered", service.client.ask, cluster_rate=rate)
-    socket.create_connection(("127.0.0.1", port)).close()
-    assert df.where("answer = id").count() == 3
-
-
-@pytest.mark.parametrize("entry_point", ["column", "ordered", "unordered", "keyed"])
-def test_a_rate_below_the_number_of_tasks_is_refused(spark: SparkSession, service: Service, entry_point: str) -> None:
-    with pytest.raises(ValueError, match="cluster_rate must be at least the number of tasks that can run at once, 2"):
-        with_answer(spark.range(3), entry_point, service.client.ask, cluster_rate=1.5).collect()

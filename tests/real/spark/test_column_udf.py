@@ -122,15 +122,6 @@ def test_a_deterministic_udf_is_not_called_if_its_result_is_not_used(numbers: Da
     assert service.calls == []
 
 
-def test_null_is_none_in_both_directions(numbers: DataFrame) -> None:
-    @async_pandas_udf("long", timeout=PATIENCE)
-    async def swap(value: int | None) -> int | None:
-        return -1 if value is None else None
-
-    out = numbers.select(swap(F.when(F.col("id") < 50, F.col("id"))).alias("n")).collect()
-    assert [row.n for row in out] == [None] * 50 + [-1] * 50
-
-
 def test_integers_with_nulls_stay_exact(numbers: DataFrame) -> None:
     """As floats, they would be rounded: in a column, and inside a value."""
 

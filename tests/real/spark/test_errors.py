@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -132,17 +131,6 @@ def number_from(service: Service) -> Any:
 
 
 @EVERY_ENTRY_POINT
-def test_a_failed_call_is_repeated(numbers: DataFrame, entry_point: str, service: Service) -> None:
-    async def answer(question: str) -> str:
-        return "busy" if question in {"1", "2"} and service.calls.count(question) < 3 else question
-
-    service.answer = answer
-    df = enriched(numbers, entry_point, number_from(service), retry=FixedDelay(2, 0.0, retry_on=ValueError))
-    assert sorted(row.answer for row in df.collect()) == list(range(ROWS))
-    assert Counter(service.calls) == Counter({str(n): 3 if n in {1, 2} else 1 for n in range(ROWS)})
-
-
-@EVERY_ENTRY_POINT
 def test_a_timeout_cancels_the_call_and_the_service_sees_the_hang_up(
     numbers: DataFrame, entry_point: str, service: Service
 ) -> None:
@@ -157,19 +145,3 @@ def test_a_timeout_cancels_the_call_and_the_service_sees_the_hang_up(
     assert {row.id: row.answer for row in out}[7] is None
     assert all(row.answer in {row.id, None} for row in out)  # on a busy machine, others may be late as well
     service.wait_until(lambda: "7" in service.hung_up and service.connected == 0)
-
-
-def test_on_timeout_supplies_the_result(numbers: DataFrame, service: Service) -> None:
-    service.hold()
-
-    async def give_up(id: int) -> int:  # noqa: A002 - the name of the column
-        return -id
-
-    df = enriched(numbers.limit(5), "ordered", number_from(service), timeout=0.5, on_timeout=give_up)
-    assert [row.answer for row in df.collect()] == [0, -1, -2, -3, -4]
-
-
-def test_a_timeout_that_fails_the_job_names_the_row_and_the_seconds(numbers: DataFrame, service: Service) -> None:
-    service.hold()
-    lines = error_lines(enriched(numbers.limit(1), "column", number_from(service), timeout=0.5))
-    assert "the function gave no result for row (0) within its timeout of 0.5 s" in "\n".join(lines)

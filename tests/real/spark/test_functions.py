@@ -62,11 +62,6 @@ def call_back(number: int, result_future: ResultFuture[str]) -> None:
     Thread(target=lambda: result_future.complete(blocking(number))).start()
 
 
-async def many(numbers: list[int]) -> list[str]:
-    await trio.sleep(0.001)
-    return [f"<{number}>" for number in numbers]
-
-
 async def one(number: int) -> str:
     await trio.sleep(0.001)
     return f"<{number}>"

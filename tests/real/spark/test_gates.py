@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import trio
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
@@ -18,7 +17,7 @@ import udfs.http
 from tests.entry_points import with_answer
 from tests.support import thorough_except
 from tests.udfs.http.serving import Peer, Server, ok, reset, serving_in_thread
-from trio_asyncio_io.gates import Auto, CircuitBreaker
+from trio_asyncio_io.gates import CircuitBreaker
 from udfs import AsyncFunction, ExponentialBackoff
 
 ENTRY_POINTS = pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "unordered"]))
@@ -98,39 +97,6 @@ def test_a_job_pauses_while_its_service_is_down_and_loses_no_row(
     assert outage.calls == 2 * UNTIL_OPEN + 6
     for calls in outage.refused.values():
         assert all(later - earlier >= 0.8 * OPEN_FOR for earlier, later in pairwise(calls[UNTIL_OPEN:]))
-
-
-@ENTRY_POINTS
-def test_a_job_makes_no_call_while_its_service_asks_for_a_pause(
-    spark: SparkSession, server: Server, entry_point: str
-) -> None:
-    """The service refuses the calls of all slots of a process at once, so that none is on its way in the pause."""
-    pause = 2  # a second may have been rounded up, and is for the refused call only
-    calls: dict[str, int] = defaultdict(int)
-    refused: dict[str, float] = {}
-    resumed: dict[str, float] = {}
-    all_wait: dict[str, trio.Event] = defaultdict(trio.Event)
-
-    async def respond(peer: Peer) -> None:
-        process = process_of(peer)
-        calls[process] += 1
-        number = calls[process] - 10
-        if not 0 < number <= CAPACITY:
-            if process in refused:
-                resumed.setdefault(process, time.monotonic())
-            await ok(peer)
-            return
-        if number == CAPACITY:
-            refused[process] = time.monotonic()
-            all_wait[process].set()
-        await all_wait[process].wait()
-        await peer.respond(b"", f"retry-after: {pause}", status="429 Too Many Requests")
-
-    server.respond = respond
-    found = answers(spark, server, entry_point, 200, capacity=CAPACITY, gate=Auto(most=CAPACITY))
-    assert sorted(found, key=int) == [str(n) for n in range(200)]
-    assert resumed.keys() == refused.keys() != set()
-    assert all(resumed[process] - refused[process] >= pause for process in refused)
 
 
 @ENTRY_POINTS

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 import trio
-from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from tests.support import variation_except
-from tests.udfs.http.serving import Latch, Peer, Server, ok, serving_in_thread
+from tests.udfs.http.serving import Peer, Server, ok, serving_in_thread
 from udfs.http_columns import http_get, http_request, register_http
 
 ERROR = "struct<type:string,message:string,attempts:int,seconds:double>"
@@ -131,45 +130,9 @@ def test_a_request_takes_columns_names_and_a_mapping_of_headers(spark: SparkSess
     assert "all" not in str(row.select(http_get("url", {"X-A": "all"})).columns)
 
 
-def test_exactly_capacity_requests_run_at_once(spark: SparkSession, server: Server) -> None:
-    """The server responds to three requests at a time, so fewer would block it."""
-    latches = [Latch(3) for _ in range(20)]
-    running: set[str] = set()
-    peaks = [0]
-
-    async def respond(peer: Peer) -> None:
-        latch = latches[(len(server.requests) - 1) // 3]
-        running.add(peer.path)
-        peaks.append(len(running))
-        await latch.wait()
-        running.discard(peer.path)
-        await peer.respond()
-
-    server.respond = respond
-    urls = spark.range(0, 30, 1, 1).select(F.concat(F.lit(f"{server.url}/"), "id").alias("url"))
-    for options in ({"capacity": 3}, {"cluster_capacity": 6}):
-        assert urls.where(http_get("url", **options)["status"] == 200).count() == 30
-    assert (max(peaks), len(server.paths)) == (3, 60)
-
-
 def test_a_worker_caches_responses(spark: SparkSession, server: Server) -> None:
     urls = spark.range(0, 100, 1, 1).select(F.concat(F.lit(f"{server.url}/"), F.col("id") % 5).alias("url"))
     register_http(spark, "slow_", cache=60.0, rate=50.0)
     urls.createOrReplaceTempView("repeated")
     assert spark.sql("select slow_get(url).status as status from repeated").where("status = 200").count() == 100
     assert Counter(server.paths) == {f"/{n}": 1 for n in range(5)}
-
-
-def test_columns_that_do_not_fit_the_parameters_fail_the_job(spark: SparkSession) -> None:
-    register_http(spark, "bad_")
-    with pytest.raises(PythonException, match="url of http_get must be a string, and is int32: cast it"):
-        spark.sql("select bad_get(1)").collect()
-    with pytest.raises(PythonException, match="http_request takes method, url, headers, body"):
-        spark.sql("select bad_request('GET')").collect()
-
-
-def test_a_cluster_capacity_below_the_number_of_tasks_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(ValueError, match=r"cluster_capacity must be at least .* got 1"):
-        register_http(spark, cluster_capacity=1)
-    with pytest.raises(TypeError, match="cluster_capacity must be a whole number, got 'many'"):
-        http_get("url", cluster_capacity="many")  # type: ignore[arg-type]

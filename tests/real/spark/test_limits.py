@@ -51,24 +51,6 @@ def test_tasks_that_can_run_at_once_share_the_cluster_capacity(
     assert service.peak_running == 6
 
 
-def test_a_small_buffer_bounds_how_far_calls_run_ahead_of_a_straggler(spark: SparkSession, service: Service) -> None:
-    """Ordered: while the first row hangs, exactly as many rows are accepted as the buffer holds."""
-    buffer = 12
-
-    async def answer(question: str) -> str:
-        if question == "0":
-            await service.until(lambda: len(service.calls) >= buffer)
-            await trio.sleep(0.2)  # time for another call
-            ahead.append(len(service.calls))
-        return question
-
-    ahead: list[int] = []
-    service.answer = answer
-    df = with_answer(spark.range(0, ROWS, 1, 1), "ordered", service.client.ask, capacity=4, buffer=buffer)
-    assert [row.answer for row in df.collect()] == [str(n) for n in range(ROWS)]
-    assert ahead == [buffer]
-
-
 class Connected(AsyncFunction[int, int]):
     """Opens one connection, calls the service over it, and returns the id of its process."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.service import Service
@@ -140,26 +140,6 @@ def test_a_memo_grows_takes_answers_from_elsewhere_and_follows_renamed_columns(
         ask(towns, schema=three, inputs=["town", "hour"], memo=memo)
 
 
-@pytest.mark.variation
-def test_a_new_field_that_is_declared_not_null_is_null_in_old_answers(spark: SparkSession, tmp_path: Path) -> None:
-    async def grows(id: int) -> dict[str, Any]:  # noqa: A002 - the name of the column
-        return {"a": [{"x": id}], "b": 1} if id == 0 else {"a": [{"x": id, "y": 2}], "b": 1}
-
-    ask = partial(unordered_wait, function=grows, inputs=["id"], memo=tmp_path, timeout=PATIENCE)
-    assert ask(spark.range(1), schema="a array<struct<x: int>>, b int").count() == 1
-    rows = ask(spark.range(2), schema="a array<struct<x: int, y: int not null>>, b int").collect()
-    assert sorted((row.id, *map(tuple, row.a)) for row in rows) == [(0, (0, None)), (1, (1, 2))]
-
-
-@pytest.mark.variation
-def test_metrics_count_the_calls(visits: DataFrame, service: Service, tmp_path: Path) -> None:
-    observation = Observation()
-    unordered_wait(
-        visits, service.client.ask, "a string", inputs=["key"], memo=tmp_path, metrics=observation, timeout=PATIENCE
-    ).collect()
-    assert (observation.get["rows"], observation.get["calls"], observation.get["cached"]) == (200, KEYS, 180)
-
-
 TYPES = {
     "boolean": "key % 2 = 0",
     "tinyint": "cast(key as tinyint)",
@@ -242,14 +222,6 @@ def test_types_that_parquet_cannot_store_are_refused_when_the_plan_is_built(visi
 
 
 @pytest.mark.variation
-def test_values_that_are_equal_in_sql_are_called_once(spark: SparkSession, service: Service, tmp_path: Path) -> None:
-    df = spark.sql("select explode(array(0d, -0d, double('NaN'), double('NaN'), null, null)) as x").repartition(3)
-    out = unordered_wait(df, service.client.ask, "answer string", inputs=["x"], memo=tmp_path, timeout=PATIENCE)
-    assert len(out.collect()) == 6
-    assert len(service.calls) == 3
-
-
-@pytest.mark.variation
 def test_a_memo_without_answers_has_no_rows(spark: SparkSession, visits: DataFrame, tmp_path: Path) -> None:
     memo = Memo(str(tmp_path / "memo"))
     out = unordered_wait(visits, fails, "answer string", memo=memo, on_error="null", timeout=PATIENCE)
@@ -286,26 +258,6 @@ def test_the_path_of_a_memo_is_not_a_pattern_and_other_files_do_no_harm(
 
 
 @pytest.mark.variation
-def test_a_damaged_file_is_refused_by_name_in_queries_and_when_it_is_read(
-    spark: SparkSession, visits: DataFrame, service: Service, tmp_path: Path
-) -> None:
-    memo = Memo(str(tmp_path))
-    out = unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE)
-    out.count()
-    for path in tmp_path.glob("answers-*"):
-        content = bytearray(path.read_bytes())
-        content[len(content) // 3] ^= 1
-        path.write_bytes(content)
-    for action in (out.collect, lambda: memo.read(spark).collect(), memo.compact):
-        with pytest.raises(Exception, match=r"the file answers-\S* of the memo \S* cannot be read .*: remove it"):
-            action()
-    for path in tmp_path.glob("answers-*"):
-        path.unlink()
-    unordered_wait(visits, service.client.ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE).count()
-    assert len(service.calls) == 2 * KEYS
-
-
-@pytest.mark.variation
 def test_two_queries_may_declare_nested_nulls_differently(visits: DataFrame, service: Service, tmp_path: Path) -> None:
     client = service.client
 
@@ -336,43 +288,8 @@ def test_sql_can_read_the_memo_as_a_table(
         assert memo.compact() == KEYS
 
 
-@pytest.mark.variation
-def test_flattened_answers_are_remembered(visits: DataFrame, service: Service, tmp_path: Path) -> None:
-    client = service.client
-
-    async def repeat(key: int) -> list[dict[str, Any]]:
-        await client.ask(key)
-        return [{"copy": copy, "of": key} for copy in range(key % 3)]
-
-    out = ordered_wait(visits, repeat, "copy int, of long", memo=tmp_path, flatten="outer", timeout=PATIENCE)
-    expected = [
-        (n, key, copy, key if key % 3 else None)
-        for n in range(200)
-        for key in [n % KEYS]
-        for copy in (range(key % 3) if key % 3 else [None])
-    ]
-    for _ in range(2):
-        assert sorted(map(tuple, out.collect()), key=str) == sorted(expected, key=str)
-    assert len(service.calls) == KEYS
-
-
 async def weather(key: int) -> float:
     return key / 2
-
-
-async def forecast(key: int, days: int) -> float:
-    return key * days
-
-
-def test_another_schema_or_function_is_refused_when_the_plan_is_built(visits: DataFrame, tmp_path: Path) -> None:
-    unordered_wait(visits, weather, "temp double", memo=tmp_path, timeout=PATIENCE)
-    with pytest.raises(MemoError, match="has answer 'double', and this query has 'float': give the new columns these"):
-        unordered_wait(visits, weather, "temp float", memo=tmp_path, timeout=PATIENCE)
-    with pytest.raises(MemoError, match="has inputs 'struct<key:bigint>', and this query has 'struct<id:bigint>'"):
-        unordered_wait(visits, weather, "temp double", inputs=["id"], memo=tmp_path, timeout=PATIENCE)
-    with pytest.raises(MemoError, match="has function 'weather', and this query has 'forecast': give each function a"):
-        unordered_wait(visits, partial(forecast, days=2), "temp double", memo=tmp_path, timeout=PATIENCE)
-    unordered_wait(visits, partial(weather), "temp double", memo=tmp_path, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from trio_asyncio_io.integration import duration
 from trio_asyncio_io.policies import cached
-from udfs import AsyncFunction, FixedDelay, async_pandas_udf, keyed_wait, ordered_wait, summary, unordered_wait
+from udfs import AsyncFunction, FixedDelay, async_pandas_udf, ordered_wait, summary, unordered_wait
 from udfs._plan.metrics import observed_sums
 
 ROWS = 40
@@ -112,19 +112,6 @@ def test_the_totals_of_a_query_reach_the_driver(numbers: DataFrame) -> None:
     line = summary(observation)
     assert line.startswith("40 rows, 48 calls, 8 retried, 8 failed, 4 timed out, 0 from a cache, mean ")
     assert line.endswith(f", p99 {duration(p99)}")
-
-
-@pytest.mark.variation
-def test_a_flattened_row_is_counted_once(numbers: DataFrame) -> None:
-    async def repeat(id: int) -> list[int]:  # noqa: A002 - the name of the column
-        return [id] * (1 + id % 3)
-
-    observation = Observation()
-    out = keyed_wait(
-        numbers, repeat, "copy long", key="id", inputs=["id"], flatten=True, metrics=observation, timeout=5.0
-    )
-    assert out.count() > ROWS
-    assert (observation.get["rows"], observation.get["calls"]) == (ROWS, ROWS)
 
 
 @pytest.mark.thorough

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import pytest
 import trio
 from pyspark.sql import SparkSession
 
@@ -55,20 +54,3 @@ def test_columns_of_one_query_share_a_connection_in_each_process(spark: SparkSes
         assert all(row.wind.startswith(f"wind {row.id} ") for row in rows)
     assert len(service.calls) == 80
     assert service.connections == len(processes_of(service, ""))
-
-
-@pytest.mark.thorough
-def test_a_function_and_its_on_timeout_share_a_connection(spark: SparkSession, service: Service) -> None:
-    line = shared("handler", partial(connected, service.client))
-
-    async def never(number: int) -> str:
-        async with line as ask:
-            await ask(f"first {number} {os.getpid()}")
-            await trio.sleep_forever()
-        raise AssertionError
-
-    column = async_pandas_udf(never, "string", timeout=5.0, on_timeout=asking(line, "then"))
-    answers = [row[0] for row in spark.range(0, 4, 1, 1).select(column("id")).collect()]
-    assert [answer.split()[:2] for answer in answers] == [["then", str(number)] for number in range(4)]
-    assert processes_of(service, "first") == processes_of(service, "then")
-    assert service.connections == 1

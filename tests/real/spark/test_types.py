@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,48 +138,6 @@ def test_a_struct_may_come_in_any_shape_and_a_naive_datetime_is_in_the_sessions_
 
     rows = spark.range(0, 6, 1, 2).select(point("id").alias("p")).selectExpr("string(p.at) at", "string(p.price) price")
     assert [tuple(row) for row in rows.collect()] == [("2013-07-01 12:00:00", "1.50")] * 5 + [(None, None)]
-
-
-def test_an_aware_datetime_is_its_instant(spark: SparkSession, zone: str) -> None:
-    @async_pandas_udf(T.TimestampType(), timeout=PATIENCE)
-    async def epoch(seconds: int) -> datetime:
-        return datetime.fromtimestamp(seconds, UTC)
-
-    rows = spark.range(0, 3, 1, 1).select(epoch("id").cast("long").alias("seconds")).collect()
-    assert [row.seconds for row in rows] == [0, 1, 2]
-
-
-def test_inputs_are_plain_python_values(spark: SparkSession) -> None:
-    async def types_of(*values: Any) -> dict[str, str]:
-        return {name: type(value).__name__ for name, value in zip(COLUMNS, values, strict=True)}
-
-    df = spark.range(1).selectExpr(*(f"{expression} as {name}" for name, (_, expression) in COLUMNS.items()))
-    named = async_pandas_udf(types_of, "map<string, string>", timeout=PATIENCE)
-    [row] = df.select(named(*COLUMNS).alias("types")).collect()
-    assert row.types == {
-        **dict.fromkeys(("tiny", "small", "number", "big"), "int"),
-        **dict.fromkeys(("half", "nan"), "float"),
-        **dict.fromkeys(("instant", "wall"), "datetime"),
-        **dict.fromkeys(("stamps", "inner"), "dict"),
-        "flag": "bool",
-        "price": "Decimal",
-        "text": "str",
-        "raw": "bytes",
-        "day": "date",
-        "span": "timedelta",
-        "items": "list",
-    }
-
-
-def test_a_date_keeps_its_day(spark: SparkSession) -> None:
-    """No time zone moves it."""
-
-    @async_pandas_udf("date", timeout=PATIENCE)
-    async def day_after(day: date) -> date:
-        return date.fromordinal(day.toordinal() + 1)
-
-    df = spark.sql("select explode(array(date'2013-03-09', date'1969-12-31')) as day")
-    assert [row[0] for row in df.select(day_after("day")).collect()] == [date(2013, 3, 10), date(1970, 1, 1)]
 
 
 REQUIRED = T.StructType([T.StructField("v", T.LongType(), nullable=False)])
