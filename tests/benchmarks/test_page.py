@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._figures import FIGURES
 from benchmarks._page import text_of, write_page
 from benchmarks._report import Line, Report, Section
 
@@ -20,11 +19,6 @@ def test_the_page_names_the_commit_and_the_machine_of_each_part(report: Report) 
     text = text_of(report, PAGE)
     assert f"\n* `operator`: commit 1234abcd, {machine}\n* `scale`: commit 5678ef01, {machine}\n" in text
     assert "\nMedian of 3 alternating rounds. Part `operator`.\n" in text
-
-
-def test_parts_of_one_run_are_one_line(report: Report) -> None:
-    report.machines["scale"] = report.machines["operator"]
-    assert "\n* `operator`, `scale`: commit 1234abcd, " in text_of(report, PAGE)
 
 
 def test_the_page_begins_with_the_answers_whose_numbers_the_report_has(report: Report) -> None:
@@ -45,15 +39,6 @@ def test_the_recorded_page_has_seven_answers() -> None:
 def answers(text: str) -> list[str]:
     """The items of the list before the first heading of a section."""
     return re.findall(r"^\* (.+?)(?=\n\* |\n\n|\Z)", text.split("\n## ", maxsplit=1)[0], re.MULTILINE | re.DOTALL)
-
-
-def test_each_section_is_a_table_below_its_heading(report: Report) -> None:
-    text = text_of(report, PAGE)
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["How it is measured", "Overhead: one turn", "Cancelling"]
-    image = FIGURES[0].image(PAGE)
-    assert f"## Overhead: one turn\n\n{image}\n\n|  | μs/element | ratio | peak in flight |\n" in text
-    assert "| ordered | 14.0 | 1.40 | 100 |" in text
-    assert "| aiostream (no timeout): not installed: .ci/just bench installs it |  |  |  |" in text
 
 
 def test_a_quick_run_is_marked_as_one(report: Report) -> None:

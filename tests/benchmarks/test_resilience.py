@@ -19,21 +19,6 @@ PAGES = Path(__file__).parents[2] / "docs" / "design"
 RECORDED = Report.read(PAGES / "resilience.json")
 
 
-@pytest.mark.thorough
-def test_two_runs_write_the_same_page_and_pictures(tmp_path: Path) -> None:
-    written = []
-    for folder in ("one", "two"):
-        page = tmp_path / folder / "page.md"
-        page.parent.mkdir()
-        assert resilience(["outage", "--quick", "--json", str(page.with_suffix(".json")), "--page", str(page)]) == 0
-        written.append({each.name: each.read_bytes() for each in page.parent.iterdir()})
-    assert sorted(written[0]) == ["page-outage.svg", "page.json", "page.md"]
-    assert written[0] == written[1]
-    text = written[0]["page.md"].decode()
-    assert "This was a quick run" in text
-    assert "![The service is down for a minute: started calls per second](page-outage.svg)" in text
-
-
 def test_an_experiment_that_does_not_exist_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         resilience(["nothing"])

@@ -167,23 +167,6 @@ async def test_an_exception_of_an_element_is_raised_unchanged(
     assert written(console).count(SHOW) == (console_of is terminal)
 
 
-@pytest.mark.parametrize("console_of", [terminal, log])
-async def test_an_exception_of_the_body_is_raised_unchanged(
-    async_wait: Any, autojump_clock: MockClock, console_of: Any
-) -> None:
-    console = console_of()
-
-    async def body() -> None:
-        async with async_wait("ab", Scripted(default=Step(0.5)), timeout=5.0) as results:
-            with progress(results, console=console) as rows:
-                async for _ in rows:
-                    raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        await body()
-    assert written(console).count(SHOW) == (console_of is terminal)
-
-
 @pytest.mark.parametrize(("seconds", "shown_seconds"), [(0.1, "100 ms"), (1.0, "1 s")])
 async def test_cancellation_passes_through(
     async_wait: Any, autojump_clock: MockClock, seconds: float, shown_seconds: str
@@ -206,12 +189,6 @@ async def test_cancellation_is_delivered_while_an_output_is_available(
             await anext(rows)
         assert scope.cancelled_caught
         assert results.statistics().buffered == 2
-
-
-async def test_an_update_never_loses_an_output(async_wait: Any, autojump_clock: MockClock) -> None:
-    console = terminal()
-    rows = await shown(console, async_wait(range(400), Scripted(default=Step(0.25)), timeout=5.0, capacity=3))
-    assert sorted(rows) == list(range(400))
 
 
 async def test_a_log_has_a_line_every_thirty_seconds_and_one_at_the_end(autojump_clock: MockClock) -> None:
@@ -248,16 +225,6 @@ async def test_output_redirected_to_a_file_still_goes_there(
                 sys.stdout.write(f"{row}\n")
     assert capsys.readouterr().out == "a\nb\n"
     assert "a\n" not in written(console)
-
-
-async def test_progress_accepts_the_output_of_an_operator(autojump_clock: MockClock) -> None:
-    console = log()
-    async with AsyncWaitOperator(Scripted(default=Step(2.0)), timeout=5.0) as operator:
-        await operator.put("a")
-        operator.end_input()
-        with progress(operator.output, console=console) as rows:
-            assert [row async for row in rows] == ["a"]
-    assert written(console) == "1 output in 2 s (0.5/s), 0 retried, 0 failed, 0 timed out\n"
 
 
 async def test_the_line_of_an_empty_source_is_shown(autojump_clock: MockClock) -> None:

@@ -278,13 +278,6 @@ def test_without_a_run_it_says_so(path: Path) -> None:
     assert "No operator has run with this observer. In Spark, run the action inside the block" in text_of(path)
 
 
-async def test_a_second_report_replaces_the_first(path: Path, autojump_clock: MockClock) -> None:
-    await run(path, {}, range(10))
-    await run(path, {}, range(20))
-    assert "20 calls in" in text_of(path)
-    assert [each.name for each in path.parent.iterdir()] == ["run.html"]
-
-
 async def test_tasks_of_other_processes_write_parts_of_one_page(path: Path, autojump_clock: MockClock) -> None:
     with report(path, title="job") as observer:
         for number in range(3):

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from tests.trace.trace_format import check_format, spans_of
 from trio_asyncio_io import FixedDelay, StreamRecord, Watermark, ordered_wait
 from trio_asyncio_io._watch.recorder import replace_file
-from trio_asyncio_io.gates import Gate, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import Gate, RateLimit, RefusedError
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 from trio_asyncio_io.trace import TraceRecorder
 
@@ -87,16 +87,6 @@ async def test_stays_that_begin_at_one_instant_keep_their_order_in_a_slot(autoju
         ("record 2", 2, 0.0, 1.0),
         ("record 1", 1, 1.0, 0.0),
     ]
-
-
-async def test_a_retrys_wait_for_the_gates_of_its_key_is_beside_the_slots(autojump_clock: MockClock) -> None:
-    script = Scripted({"a": [Step(1.0, error=OSError), Step(1.0)]}, default=Step(4.0))
-    recorder = TraceRecorder()
-    gate = PerKey(RateLimit(0.1), key=lambda value: value)
-    trace = await recorded("ab", script, recorder, retry=FixedDelay(1, 0.0), capacity=1, gate=gate)
-    slots = [(span["name"], span["tid"], span["ts"] / 1e6, span["dur"] / 1e6) for span in spans_of(trace, "record")]
-    assert slots == [("record 0", 1, 0.0, 1.0), ("record 1", 1, 1.0, 4.0), ("record 0", 1, 10.0, 1.0)]
-    assert ("wait for a gate", 0, 1.0, 10.0) in waits_of(trace)
 
 
 async def test_each_slot_has_a_track_with_its_invocations(autojump_clock: MockClock) -> None:

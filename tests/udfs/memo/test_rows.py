@@ -28,8 +28,6 @@ from udfs._plan.memo import memo_schema
 from udfs._sent.extra_columns import METRICS_COLUMN, NUMBERS
 from udfs._spark_thread.batches import ranges
 
-TWO = T.StructType([T.StructField("temp", T.DoubleType()), T.StructField("wind", T.LongType())])
-
 
 def by_number(rows: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
     return sorted(((row["n"], row["temp"]) for row in rows), key=repr)
