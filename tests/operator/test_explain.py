@@ -340,16 +340,6 @@ async def test_the_verdict_does_not_change_after_the_block(autojump_clock: MockC
     assert results.explain() == verdict
 
 
-def test_a_verdict_is_available_after_the_event_loop_has_ended() -> None:
-    async def main() -> Any:
-        async with ordered_wait(range(30), one_second, timeout=5.0, capacity=10) as results:
-            assert len([result async for result in results]) == 30
-        return results
-
-    results = trio.run(main, clock=MockClock(autojump_threshold=0))
-    assert results.explain().limit == "capacity"
-
-
 async def hangs_for_some(values: list[int]) -> list[int]:
     await trio.sleep(math.inf if values[0] in {0, 20} else 0.4)
     return values

@@ -88,11 +88,6 @@ async def test_an_idempotent_request_on_a_connection_that_died_idle_is_sent_once
 # Options
 
 
-async def test_by_default_only_connecting_has_a_timeout() -> None:
-    async with client() as http:
-        assert http.timeout == httpx2.Timeout(None, connect=30.0)
-
-
 async def test_requests_pass_through_a_given_proxy() -> None:
     async with proxying() as proxy, serving(ok) as server, client(proxy=proxy.url) as http:
         assert (await http.get(f"{server.url}/a")).text == "/a"

@@ -101,12 +101,6 @@ async def _content(http: httpx.AsyncClient, path: str) -> Any:
     return response.status_code, response.content, len(response.history)
 
 
-async def test_the_limit_of_a_body_applies_to_a_mock_transport() -> None:
-    async with client(transport=httpx.MockTransport(answered), max_body_bytes=6) as http:
-        with pytest.raises(BodyTooLargeError):
-            await http.get("http://mock/coded")
-
-
 class Reading(httpx.AsyncBaseTransport):
     """Reads each response before it returns it, as one that retries or logs does."""
 

@@ -37,17 +37,6 @@ async def test_requests_pass_through_the_given_proxy(is_secure: bool) -> None:
         assert proxy.lines == [f"{target} HTTP/1.1"]
 
 
-async def test_the_user_of_a_proxy_is_authenticated() -> None:
-    async with (
-        proxying() as proxy,
-        serving(ok) as server,
-        client(proxy=proxy.url.replace("//", "//user:secret@"), verify=client_context()) as http,
-    ):
-        await http.get(server.url)
-        credentials = base64.b64encode(b"user:secret").decode()
-        assert proxy.headers[0]["proxy-authorization"] == f"Basic {credentials}"
-
-
 async def test_a_proxy_that_refuses_a_tunnel_is_a_proxy_error() -> None:
     async with proxying() as proxy, client(proxy=proxy.url, verify=client_context()) as http:
         proxy.status = "403 Forbidden"
@@ -62,20 +51,6 @@ async def test_an_unreachable_proxy_is_a_connect_error() -> None:
             with pytest.raises(httpx.ConnectError) as caught:
                 await http.get("http://127.0.0.1:1/")
     assert "secret" not in str(caught.value)
-
-
-# httpx's transport does not close the generators inside its body
-@pytest.mark.filterwarnings("ignore:Async generator 'httpcore:ResourceWarning")
-async def test_the_limit_of_a_body_applies_behind_a_proxy() -> None:
-    async with (
-        proxying() as proxy,
-        serving(ok) as server,
-        client(proxy=proxy.url, max_body_bytes=3, verify=client_context()) as http,
-    ):
-        assert (await http.get(f"{server.url}/12")).text == "/12"
-        with pytest.raises(BodyTooLargeError):
-            await http.get(f"{server.url}/123")
-        gc.collect()
 
 
 async def test_a_mount_is_used_instead_of_the_proxy() -> None:

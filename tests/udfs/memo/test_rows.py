@@ -310,13 +310,6 @@ def test_rows_that_wait_for_a_call_count_towards_the_buffer(run: Any, batch: Any
     assert len(run(slow, batch(1), source=source(), capacity=1, buffer=4)) == 6
 
 
-def test_the_answers_of_a_bucket_are_dropped_when_the_next_begins(run: Any, batch: Any, halve: Any) -> None:
-    batches = [batch(0, 3, 0), batch(1, 1), batch(4, 2, 2)]
-    rows = run(halve, *batches, in_buckets=True)
-    assert len(rows) == 8
-    assert sorted(halve.calls) == [0, 1, 2, 3, 4]
-
-
 def test_an_answer_of_the_task_counts_until_its_bucket_is_over(run: Any, batch: Any, halve: Any) -> None:
     rows = run(halve, batch(0), batch(0, 1), batch(1, 2), in_buckets=True, capacity=1, buffer=1)
     assert by_number(rows) == [(0, 0.0), (0, 0.0), (1, 0.5), (1, 0.5), (2, 1.0)]

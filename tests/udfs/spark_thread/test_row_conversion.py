@@ -151,13 +151,6 @@ def test_outer_flatten_keeps_a_row_without_outputs_with_null(run: Any) -> None:
     assert [(row["n"], row["temp"]) for row in out] == [(0, None), (2, 2.0), (2, 2.0), (0, None)]
 
 
-def test_outer_flatten_puts_null_in_each_of_several_new_columns(run: Any) -> None:
-    async def none(value: int) -> list[Any]:
-        return []
-
-    assert rows_of(run(none, [batch(1)], added=TWO, flatten="outer")) == [{"n": 1, "temp": None, "wind": None}]
-
-
 @pytest.mark.parametrize(("flatten", "expected"), [(False, [1, 2]), (True, [2]), ("outer", [1, 2])], ids=str)
 def test_a_skipped_row_is_null_or_has_no_outputs(run: Any, flatten: Any, expected: list[int]) -> None:
     async def of_text(text: str) -> Any:

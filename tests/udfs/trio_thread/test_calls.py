@@ -184,12 +184,6 @@ async def test_a_skipped_row_neither_waits_for_a_gate_nor_counts_in_it(run: Any,
     assert trio.current_time() == 1.0
 
 
-async def test_a_skipped_row_needs_no_slot(run: Any, autojump_clock: MockClock) -> None:
-    recorder: Recorder[str, str] = Recorder(Scripted(default=Step(9.0)))
-    out = await run(recorder, ["a", None], capacity=1, mode="unordered", skip_nulls=True)
-    assert [row.result for row in out] == [None, "a"]
-
-
 async def test_a_row_that_failed_before_its_call_makes_none(settings: Any, rows: Any) -> None:
     recorder: Recorder[str, str] = Recorder(Scripted())
     retry = FixedDelay(5, 0.5, retry_on_result=lambda result: result is None)
@@ -315,18 +309,6 @@ async def test_a_gate_holds_back_calls_and_its_weight_gets_the_input_values(
     gate = RateLimit(1.0, weight=lambda value: value)
     await run(recorder, [3, 1, 2], gate=gate)
     assert [call.started for call in recorder.calls] == [0.0, 3.0, 4.0]
-
-
-async def test_a_gate_keeps_its_state_from_one_task_to_the_next(
-    settings: Any, live: Any, rows: Any, autojump_clock: MockClock
-) -> None:
-    function = Scripted()
-    packed = live(function)
-    for _ in range(2):
-        calls = row_calls(function, None, settings(packed, gate=RateLimit(0.125)))
-        async with AsyncWaitOperator(calls, source=rows([1, 2]), **calls.options()) as operator:
-            assert [row.result async for row in operator.output] == [1, 2]
-    assert trio.current_time() == 3 * 8.0  # the first call of the second task has waited, too
 
 
 async def test_named_gates_of_two_functions_are_one_gate_with_the_weight_of_each(
