@@ -178,7 +178,7 @@ async def test_a_failure_during_put_in_the_body_is_raised_alone(
     for body in (waiting, busy, at_once, in_a_nursery):
         error = OSError("busy")
         function = Scripted(default=Step(1.0, error=error))
-        buffer = 1 if body is waiting else 10_000
+        buffer = 1 if body is waiting else 1_000
         operator = make_operator(function, timeout=5.0, capacity=1, buffer=buffer)
         with trio.fail_after(60):
             assert await raised_by(operator, body) is error, body

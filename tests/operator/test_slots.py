@@ -35,10 +35,9 @@ async def test_records_whose_results_are_retried_do_not_hold_back_new_ones(
     assert calls_of(recorder) == [("a", 0.0), ("b", 1.0), ("a", 11.0)]
 
 
-@pytest.mark.parametrize("capacity", [1, 4])
-@pytest.mark.parametrize("group", [None, 5])
+@pytest.mark.parametrize(("capacity", "group"), [(1, None), (4, None), (4, 5)])
 async def test_a_service_that_is_down_is_not_hammered(
-    async_wait: Any, group: int | None, capacity: int, autojump_clock: MockClock
+    async_wait: Any, capacity: int, group: int | None, autojump_clock: MockClock
 ) -> None:
     """It refuses each call in 2 s of 20 s. Without the limit there are more than two refusals per record."""
     refused = 0

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.variation  # eight jobs that fail, each of which ends its workers
 def test_neither_the_driver_nor_a_worker_prints_a_secret() -> None:
     """The output has the logs of the JVM and of the workers, and the errors with their causes."""
     here = Path(__file__).parent

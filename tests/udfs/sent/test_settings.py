@@ -67,6 +67,7 @@ def test_a_capacity_that_is_to_be_found_is_sent_as_a_gate() -> None:
             TypeError,
             r"timeout must be seconds as a number such as 5.0 \(math.inf for none\), got",
         ),
+        ({"show_values": "no"}, TypeError, "show_values must be True or False, got 'no'"),
         ({"skip_nulls": None}, TypeError, "skip_nulls must be True or False, got None"),
         ({"retry": 3}, TypeError, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
         ({"on_timeout": "null"}, TypeError, "on_timeout must be an async callable or an AsyncFunction, got 'null'"),
