@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gc
 from typing import Any
 
 import httpx
@@ -11,7 +9,7 @@ import pytest
 
 from tests.udfs.http.proxying import proxying
 from tests.udfs.http.serving import client_context, ok, refusing, server_context, serving
-from udfs.http import BodyTooLargeError, client
+from udfs.http import client
 from udfs.http._client import environment_proxies, proxy_mounts
 
 PROXY = "http://user:secret@127.0.0.1:1"
