@@ -141,12 +141,15 @@ def settled() -> Callable[[], None]:
     return wait
 
 
-OF_A_TASK = re.compile(r".*udfs\._spark_thread\.bridge|trio_asyncio_io (?!shared )")
+OF_A_TASK = re.compile(r".*udfs\._spark_thread\.bridge|trio_asyncio_io (?!shared |single flight)")
 
 
 @pytest.fixture
 def tasks_of_the_loop() -> Callable[[], list[str]]:
-    """Lists the Trio tasks in the loop that belong to a Spark task. Shared resources stay open for a while."""
+    """Lists the Trio tasks in the loop that belong to a Spark task.
+
+    Shared resources and their policies, whose tasks may be idle, stay open for a while after the last task.
+    """
 
     def listed() -> list[str]:
         names: list[str] = []
