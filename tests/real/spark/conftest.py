@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -69,6 +69,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")  # jobs fail here by design
     yield session
     session.stop()
+
+
+@pytest.fixture
+def new_session(spark: SparkSession) -> Iterator[Callable[[], SparkSession]]:
+    """Makes sessions in the JVM of all tests. The usual one is active again after the test, even if that fails."""
+    yield spark.newSession
+    spark.createDataFrame([(0,)], "id long")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -127,9 +127,9 @@ def test_a_column_udf_checks_what_depends_on_the_session_where_it_is_used(flight
 
 
 @pytest.mark.variation
-def test_timestamps_in_a_time_zone_that_python_lacks_are_refused(spark: SparkSession, flights: DataFrame) -> None:
+def test_timestamps_in_a_time_zone_that_python_lacks_are_refused(new_session: Any, flights: DataFrame) -> None:
     """Spark accepts abbreviations. Without timestamps they do not matter."""
-    abbreviated = spark.newSession()
+    abbreviated = new_session()
     abbreviated.conf.set("spark.sql.session.timeZone", "PST")
     df = abbreviated.createDataFrame(flights.collect(), flights.schema).withColumn("at", F.current_timestamp())
     message = "Python has no time zone 'PST', .*: set spark.sql.session.timeZone to a region"
@@ -138,4 +138,3 @@ def test_timestamps_in_a_time_zone_that_python_lacks_are_refused(spark: SparkSes
     with pytest.raises(ValueError, match=message):
         df.select(async_pandas_udf(look_up, "timestamp", timeout=5.0)("origin"))
     assert build(ordered_wait, df).columns[-1] == "temp"
-    spark.createDataFrame([(0,)], "id long")  # makes this session the active one again

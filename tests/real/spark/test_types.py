@@ -202,36 +202,34 @@ def test_char_and_varchar_are_strings_of_bounded_length(spark: SparkSession, ent
 
 
 @pytest.mark.variation
-def test_a_column_uses_the_time_zone_of_the_session_that_runs_the_query(spark: SparkSession) -> None:
+def test_a_column_uses_the_time_zone_of_the_session_that_runs_the_query(spark: SparkSession, new_session: Any) -> None:
     """Not that of the session that is active where the column is built."""
 
     @async_pandas_udf("timestamp", timeout=PATIENCE)
     async def noon(id: int) -> datetime:  # noqa: A002 - the name of the column
         return datetime(2020, 1, 1, 12)
 
-    tokyo = spark.newSession()
+    tokyo = new_session()
     tokyo.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    unset = spark.newSession()
+    unset = new_session()
     unset.conf.unset("spark.sql.session.timeZone")
     for session in (spark, tokyo, unset):
         out = session.range(1).select(noon("id").alias("x"))
         assert out.selectExpr("cast(x as string) as x").first()["x"] == "2020-01-01 12:00:00"  # type: ignore[index]
-    spark.range(1)  # makes this session the active one again
 
 
-def test_rows_keep_their_time_zone_if_that_of_the_session_changes_before_the_query_runs(spark: SparkSession) -> None:
+def test_rows_keep_their_time_zone_if_that_of_the_session_changes_before_the_query_runs(new_session: Any) -> None:
     """Spark's own date and time functions do the same."""
 
     async def naive(at: datetime) -> datetime:
         return at.replace(tzinfo=None)
 
-    session = spark.newSession()
+    session = new_session()
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
     df = session.range(1).selectExpr("timestamp'2013-07-01 12:00:00' as at")
     out = ordered_wait(df, naive, "back timestamp", timeout=PATIENCE).selectExpr("at = back", "hour(back)")
     session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     assert [tuple(row) for row in out.collect()] == [(True, 12)]
-    spark.range(1)  # as above
 
 
 def test_an_input_that_python_cannot_represent_fails_its_row(spark: SparkSession) -> None:
