@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from tests.plain_gates import Throttle
 from tests.support import outputs
 from trio_asyncio_io import FixedDelay, Histogram, ordered_wait, unordered_wait
-from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome, PerKey, RateLimit, RefusedError, settle
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 pytestmark = pytest.mark.usefixtures("no_cpu_time")
@@ -241,6 +241,18 @@ async def test_a_pickled_copy_has_learnt_nothing(autojump_clock: MockClock) -> N
     assert repr(copy) == repr(gate)
 
 
+async def test_a_weight_counts_and_can_be_settled(autojump_clock: MockClock) -> None:
+    recorder = Recorder(Scripted())
+
+    async def settled(value: str) -> None:
+        await recorder.invoke(value)
+        settle(7.0)
+
+    gate = per_letter(RateLimit(1.0, weight=len))
+    await outputs(ordered_wait(["a1", "a2", "b1"], settled, timeout=1.0, capacity=1, gate=gate))
+    assert starts_of(recorder) == {"a1": [0.0], "a2": [7.0], "b1": [0.0]}
+
+
 @pytest.mark.parametrize("gate", [5, [], [5], "gate", PerKey(RateLimit(1.0), key=len)], ids=str)
 def test_the_gate_of_a_per_key_is_a_gate(gate: Any) -> None:
     with pytest.raises(TypeError, match=r"^the gate of a PerKey must be a Gate or a list of gates, got "):
@@ -291,3 +303,9 @@ async def test_calls_that_wait_are_refused_when_their_gate_refuses(autojump_cloc
         ("a2", RefusedError, 0),
         ("a3", RefusedError, 0),
     ]
+
+
+async def test_a_name_in_use_with_another_configuration_is_refused() -> None:
+    async with ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(50, name="api"))):
+        with pytest.raises(ValueError, match="two different gates have the name 'api'"):
+            await outputs(ordered_wait("a", Scripted(), timeout=1.0, gate=per_letter(RateLimit(5, name="api"))))

@@ -417,3 +417,9 @@ async def test_the_search_for_keys_to_forget_takes_a_few_steps_per_key(monkeypat
     for number in range(1_000):
         await function(number)
     assert Kept.asked <= 5 * 1_000
+
+
+async def test_a_gate_of_the_same_name_and_another_configuration_is_refused() -> None:
+    function = gated(Scripted(), RateLimit(2.0, name="api"))
+    with pytest.raises(ValueError, match="two different gates have the name 'api'"):
+        await drained("a", function, timeout=9.0, gate=RateLimit(1.0, name="api"))
