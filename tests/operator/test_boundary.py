@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import signal
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import trio
 
 from tests.interrupting import Interrupter, LineCounter, default_sigint
 from tests.support import stable_id
-from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay, Observer
+from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, FixedDelay, Observer, Statistics, Verdict
 from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.policies import cached, gated, hedged, single_flight
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
@@ -241,3 +242,29 @@ def test_an_element_whose_key_function_was_interrupted_is_in_the_snapshot() -> N
         trio.run(main)
     assert [each.element for each in operator.snapshot().elements] == [1, 2]
     assert operator.snapshot().taken == 2
+
+
+def test_an_interrupt_that_is_pending_at_the_end_does_not_interrupt_close() -> None:
+    """The function is closed, and then the interrupt leaves the block."""
+    events: list[str] = []
+
+    class Interrupted(Observer):
+        def run_ended(self, statistics: Statistics, verdict: Verdict) -> None:
+            signal.raise_signal(signal.SIGINT)
+            events.append("interrupted")
+
+    class Opened(AsyncFunction[int, int]):
+        async def invoke(self, value: int) -> int:
+            return value
+
+        async def close(self) -> None:
+            await trio.sleep(0.0)
+            events.append("closed")
+
+    async def main() -> None:
+        async with AsyncWaitOperator(single_flight(Opened()), timeout=5.0, observer=Interrupted()):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+    assert events == ["interrupted", "closed"]

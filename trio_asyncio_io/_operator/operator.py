@@ -456,6 +456,8 @@ class Lifetime:
             on_unwound()
             if self._failure is not None:
                 outcome = _with(outcome, self._failure, "a gate")
+            with trio.CancelScope(shield=True):  # a pending Ctrl-C is raised here, and not in the `close` below
+                await trio.lowlevel.checkpoint_if_cancelled()
         finally:
             try:
                 outcome = await self._closed(outcome, self._close_function, "the function's close()")
