@@ -458,6 +458,7 @@ class Scheduler:
             waiting = WaitingCall(entry, entry.since, line=line, weights=weights)
         if waits_in is None or waiting is None:
             self._give_slot(entry, waiting, now, admission, refusal)
+            refusal = None  # no cycle of the exception and this frame
         else:
             self._wait_for_gate(waiting, waits_in, now)
         return True

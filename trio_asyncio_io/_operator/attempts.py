@@ -124,7 +124,10 @@ class Invoker:
             except Exception as final:  # noqa: BLE001 - on_timeout may raise anything
                 self._ledger.fail_after_timeout(entry, final, trio.current_time())
                 error = final
-        return await self._apply_policy(entry, error)
+        try:
+            return await self._apply_policy(entry, error)
+        finally:
+            del error  # no cycle of the exception and this frame
 
     def name_group(self, error: Exception, records: Sequence[Entry]) -> None:
         """Add a note that the function was called for a group."""

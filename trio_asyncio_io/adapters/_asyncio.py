@@ -281,13 +281,16 @@ class _Call:
         assert self.task is not None
         if self.task.cancelled() and self.raise_cancel is not None:
             self.raise_cancel()
+        task, self.task = self.task, None
         try:
-            result, exit_exception = self.task.result()
+            result, exit_exception = task.result()
         except asyncio.CancelledError as error:
             # It is not an `Exception`, and would end the operator
             raise RuntimeError(
                 f"{describe(self.function)} was cancelled inside asyncio, not by the operator"
             ) from error
+        finally:
+            del task  # no cycle of its exception and this frame
         if exit_exception is not None:
             raise exit_exception
         return result

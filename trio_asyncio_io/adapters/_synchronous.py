@@ -116,8 +116,12 @@ class ResultFuture(Generic[R]):
         else:
             self._waiter = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._abort)
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # no cycle of the exception and this frame
         result: R = self._result
         return result
 
@@ -234,8 +238,8 @@ class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
     async def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function and return the result of its future."""
         future = self._checked(self.function(*arguments, **keywords))
-        done: ResultFuture[object] = ResultFuture()
-        future.add_done_callback(done.complete)
+        done: ResultFuture[None] = ResultFuture()
+        future.add_done_callback(lambda _: done.complete(None))
         try:
             await done.wait()
         except trio.Cancelled:
@@ -245,6 +249,8 @@ class from_future(Wrapper, Generic[P, R]):  # noqa: N801 - used like a function
             return future.result()
         except CancelledError as error:
             raise RuntimeError(f"the future of {describe(self.function)} was cancelled, not by the operator") from error
+        finally:
+            del future  # no cycle of its exception and this frame
 
     def _checked(self, future: _Future[R]) -> _Future[R]:
         if not all(callable(getattr(future, name, None)) for name in ("add_done_callback", "cancel", "result")):

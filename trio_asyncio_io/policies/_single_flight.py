@@ -159,6 +159,8 @@ class SharedCall(Generic[R]):
         # Waiters share one SystemExit or KeyboardInterrupt: the operator would raise several copies as a group
         error = copied(self._error) if self._is_shared and isinstance(self._error, Exception) else self._error
         set_on(error, __traceback__=self._traceback)
+        if not self._waiting:  # no cycle of the exception and this object, which a frame of its traceback has
+            self._error = self._traceback = None
         context, is_suppressed = error.__context__, error.__suppress_context__
         try:
             raise error
