@@ -300,7 +300,6 @@ class Retries:
         self._retries_result = guard(strategy.retries_result)
         self._retries_exception = guard(strategy.retries_exception)
         self._wait = guard(strategy.wait)
-        self._name_of_wait = f"the wait of {describe(strategy)}"
         self.account = BudgetAccount(strategy.budget, slots)
         self.draw = Random().random
         self._on_denied = on_denied
@@ -363,7 +362,7 @@ class Retries:
 
     def _seconds(self, *arguments: Any) -> float | None:
         """The wait before the next attempt. None: it is infinite, so there is no next attempt."""
-        wait = check_seconds(self._name_of_wait, self._wait(*arguments))
+        wait = check_seconds("the wait", self._wait(*arguments), of=self._strategy)
         return wait if wait < math.inf else None
 
     def _deposit(self, entry: Entry) -> None:
