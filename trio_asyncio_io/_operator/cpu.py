@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from threading import get_native_id
 
-# A folder per thread of this process, by its native identifier
-THREADS = Path("/proc/self/task")
+# A folder per thread of this process, by its native identifier. Not a `Path`: each operator reads twice, and a `Path`
+# takes ten times as long
+THREADS = "/proc/self/task"
 
 
 def cpu_times(thread: int) -> tuple[float, float] | None:
@@ -19,7 +19,8 @@ def cpu_times(thread: int) -> tuple[float, float] | None:
         Both times, in seconds. None where the system does not count them.
     """
     try:
-        ran, waited = (THREADS / str(thread) / "schedstat").read_bytes().split()[:2]
+        with open(f"{THREADS}/{thread}/schedstat", "rb") as file:  # noqa: PTH123
+            ran, waited = file.read().split()[:2]
         return int(ran) / 1e9, int(waited) / 1e9
     except (OSError, ValueError):
         return None
@@ -40,6 +41,7 @@ def cpu_wait(thread: int | None = None) -> float:
 def is_ready(thread: int) -> bool:
     """Whether a thread runs or waits for a CPU, and not for anything else. False where the system does not say so."""
     try:
-        return (THREADS / str(thread) / "stat").read_text().rpartition(") ")[2].startswith("R")
+        with open(f"{THREADS}/{thread}/stat") as file:  # noqa: PTH123
+            return file.read().rpartition(") ")[2].startswith("R")
     except OSError:
         return False
