@@ -28,7 +28,7 @@ class Feeder:
 
     Args:
         ledger: Accepts the elements.
-        on_job: Called when a record was accepted.
+        on_job: Called when records were accepted, before another task runs.
         on_completed: Called when a watermark or a restored record with results was accepted.
         has_room: Woken when the buffer has room. Only the holder of the lock waits for it.
         jobs_per_pass: How many jobs to queue before the workers may run. More would only fill the buffer; fewer
@@ -106,7 +106,9 @@ class Feeder:
 
     async def _feed_async(self, source: AsyncIterable[Any]) -> None:
         async for element in InterruptibleAsyncIterator(source):
-            if self._accept_or_hold(element) and not await self._pause():
+            must_pause = self._accept_or_hold(element)
+            self.on_job()
+            if must_pause and not await self._pause():
                 return
 
     @disable_ki_protection
@@ -118,7 +120,10 @@ class Feeder:
 
     @enable_ki_protection
     def _accept_or_hold(self, element: Any) -> bool:
-        """Accept an element of the source. Returns whether to pause before the next one."""
+        """Accept an element of the source. Returns whether to pause before the next one.
+
+        `on_job` must be called before another task runs.
+        """
         # Local names: Python takes longer to call what is not a method of the class
         current_time, accept = self._current_time, self._accept
         now = current_time()
@@ -133,12 +138,14 @@ class Feeder:
         if entry is None:
             self.ledger.put_back(element)
             return True
-        self._accepted(entry)
+        if entry.results is not None:
+            self.on_completed()
         return self._pace.is_due(now) or self._refusal is not None
 
     @enable_ki_protection
     async def _pause(self) -> bool:
         """Wait until the held element is accepted, or run a checkpoint. Returns whether to continue."""
+        self.on_job()
         if self.ledger.backlog:
             await self._clear_backlog()
         elif self._refusal is None:
@@ -177,8 +184,7 @@ class Feeder:
 
     def _accepted(self, entry: Entry) -> None:
         if entry.results is None:
-            on_job = self.on_job
-            on_job()
+            self.on_job()
         else:
             self.on_completed()
 

@@ -105,21 +105,15 @@ class WorkerPool:
         if not self.has_attempt.is_awaited and self.workers == self.capacity:  # all are busy, or will ask
             return
         ledger, scheduler = self.ledger, self.scheduler
-        if scheduler.is_plain:
-            if len(ledger.jobs) <= self.workers - ledger.counters.running:
-                self.has_attempt.wake()
-            elif self.workers < self.capacity:
-                self._start_worker()
-            return
         starts = len(scheduler.starts)
-        number = starts + scheduler.may_assign()
+        number = len(ledger.jobs) if scheduler.is_plain else starts + scheduler.may_assign()
         if not number:
             if ledger.flow.must_retry_first:  # the first new record may have come
                 ledger.flow.note_free_slots(self.current_time())
             return
         busy = ledger.counters.running - starts
         will_ask = self.workers - busy - len(self.has_attempt)  # neither busy nor asleep
-        for _ in range(number - will_ask):
+        for _ in range(min(number, self.capacity) - will_ask):
             if self.has_attempt.is_awaited:
                 self.has_attempt.wake()
             elif self.workers < self.capacity:
