@@ -350,8 +350,8 @@ class Worker:
         pool = self._pool
         current_time = pool.current_time  # a local name: see `Feeder`
         now = current_time()
-        if pool.gates is not None and (problem := self._report(call, end, now)) is not None:
-            end = Reading(problem)
+        if pool.gates is not None and end is not End.REFUSED:
+            end = self._report(pool.gates, call, end, now)
         if end is not None or pool.checks_each_result or type(result) is CoroutineType:
             self._end_records(result, end, error, now)
             if self._failures:
@@ -368,15 +368,12 @@ class Worker:
             return None
         return now
 
-    def _report(self, call: Any, end: End | Reading | None, now: float) -> Exception | None:
+    def _report(self, gates: Gates, call: Any, end: End | Reading | None, now: float) -> End | Reading | None:
         """Report the end of a call to the gates. No worker needs to be woken: this one asks the scheduler next.
 
         Returns:
-            The exception of a `classify`, which takes the place of the error, or None.
+            The end. If a `classify` raised, its exception takes the place of the error.
         """
-        gates = self._pool.gates
-        if gates is None or end is End.REFUSED:
-            return None
         outcome: Outcome | Reading = OK
         if isinstance(end, Reading):
             outcome = end
@@ -384,9 +381,10 @@ class Worker:
             outcome = expired() if end is End.EXPIRED else CANCELLED
         self._pool.is_reporting = self._has_reported = True
         try:
-            return gates.end(call, outcome, now)
+            problem = gates.end(call, outcome, now)
         finally:
             self._pool.is_reporting = False
+        return end if problem is None else Reading(problem)
 
     def _end_records(self, result: Any, end: End | Reading | None, error: Exception | None, now: float) -> None:
         """End the attempt of each record of the running call. Those without a result are in `_failures` then."""
