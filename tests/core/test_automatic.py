@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from trio_asyncio_io._core.automatic._evidence import Call, Calls, Evidence, Outage
-from trio_asyncio_io._core.automatic._limits import Latency, Number, Pace, Plateau
+from trio_asyncio_io._core.automatic._limits import Growth, Latency, Number, Pace
 
 
 def started(*starts: float) -> Calls:
@@ -166,33 +166,34 @@ def test_probes_of_a_service_that_stays_down_become_rarer() -> None:
 
 
 def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
-    number, waits = Number(60, 0), []
+    number, waits = Number(60, 800), []
     for _ in range(8):
-        number.refused(60, 0)
-        waits.append(number.probe_at)
+        number.refused(60)
+        waits.append(number.probe_after)
     assert waits == [16, 32, 64, 128, 256, 512, 512, 512]
 
 
 def test_after_a_probe_that_was_admitted_the_next_one_comes_soon() -> None:
-    number = Number(10, 0)
-    number.refused(10, 20)
-    assert number.probe_at == 20 + 16
-    number.admitted(36)
-    assert (number.known, number.probe_at) == (11, 36 + 8)
-    number.refused(11, 44)
-    assert (number.known, number.times) == (11, 1)
+    number = Number(10, 800)
+    number.refused(10)
+    assert number.probe_after == 16
+    number.admitted()
+    assert (number.known, number.probe_after) == (11, 8)
+    number.refused(11)
+    assert (number.known, number.probe_after) == (11, 16)
 
 
 def test_a_call_that_was_given_back_and_admitted_again_makes_no_probe_come_sooner() -> None:
-    number = Number(10, 0)
-    number.give_back(1.0)
-    assert (number.known, number.found) == (9, 10)
-    number.admitted(36)
-    assert (number.known, number.found, number.probe_at) == (10, 10, 8)
+    number = Number(10, 800)
+    number.answered(1.0, 0.0)
+    assert (number.known, number.calls) == (9, 10)
+    assert number.cause.startswith("10 calls at once: ")
+    number.admitted()
+    assert (number.known, number.calls, number.probe_after) == (10, 10, 7)
 
 
 def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> None:
-    pace = Pace()
+    pace = Pace(800)
     pace.begin(0.0, 10.0)
     assert pace.rate(0.0) == 10.0
     assert pace.rate(1.0) == pytest.approx(20.0)
@@ -204,7 +205,7 @@ def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> No
 
 
 def test_after_a_refusal_the_next_call_waits_for_four_gaps() -> None:
-    pace = Pace()
+    pace = Pace(800)
     pace.begin(0.0, 10.0)
     pace.cut(0.0, 0.0, 40.0)
     gap = 1 / pace.rate(0.0)
@@ -213,7 +214,7 @@ def test_after_a_refusal_the_next_call_waits_for_four_gaps() -> None:
 
 
 def test_the_pace_does_not_grow_while_no_call_may_start() -> None:
-    pace = Pace()
+    pace = Pace(800)
     pace.begin(0.0, 10.0)
     pace.cut(0.0, 0.0, 40.0)
     before = pace.rate(0.0)
@@ -222,7 +223,7 @@ def test_the_pace_does_not_grow_while_no_call_may_start() -> None:
 
 
 def test_the_pace_returns_to_the_rate_in_no_less_than_the_longest_pause() -> None:
-    pace = Pace()
+    pace = Pace(800)
     pace.longest_pause = 30.0
     pace.begin(0.0, 10.0)
     pace.cut(0.0, 30.0, 10.0)
@@ -231,7 +232,7 @@ def test_the_pace_returns_to_the_rate_in_no_less_than_the_longest_pause() -> Non
 
 
 def test_a_search_begins_again_if_the_rate_is_not_where_it_was() -> None:
-    pace = Pace()
+    pace = Pace(800)
     pace.begin(0.0, 40.0)
     pace.cut(0.0, 0.0, 40.0)
     back = (0.3 * 40.0 / 0.4) ** (1 / 3)
@@ -240,7 +241,7 @@ def test_a_search_begins_again_if_the_rate_is_not_where_it_was() -> None:
 
 
 def test_a_task_with_a_small_part_of_a_rate_returns_to_it_in_twenty_seconds() -> None:
-    pace = Pace()
+    pace = Pace(800)
     pace.begin(0.0, 0.1)
     pace.cut(0.0, 0.0, 0.1)
     assert pace.rate(20.0) == pytest.approx(0.1)
@@ -267,31 +268,32 @@ def test_a_few_stragglers_are_no_queue() -> None:
     assert latency.is_high
 
 
-def answer(plateau: Plateau, generations: int, now: float = 0.0, *, servers: int = 800) -> float:
+def answer(growth: Growth, generations: int, now: float = 0.0, *, servers: int = 800) -> float:
     """All calls run, and are answered in generations of 0.1 s, or more if they wait for a server."""
     for _ in range(generations):
-        calls = int(plateau.limit)
+        calls = int(growth.calls)
         now += 0.1 * max(1.0, calls / servers)
         for _ in range(calls):
-            plateau.answered(now, calls - 1)
+            growth.answered(now, calls - 1)
     return now
 
 
 def test_twice_the_limit_is_tested_and_stays_if_the_throughput_grows() -> None:
-    plateau = Plateau(100.0, 800)
-    plateau.hold(0.0, 100.0)
-    now = answer(plateau, 16)
-    assert plateau.limit == 100.0
-    now = answer(plateau, 4, now)
-    assert plateau.limit == 200.0
-    answer(plateau, 12, now)
-    assert plateau.limit > 200.0
+    growth = Growth(100.0, 100.0, 800)
+    growth.hold(0.0, 100.0, "more only wait")
+    now = answer(growth, 16)
+    assert growth.calls == 100.0
+    now = answer(growth, 4, now)
+    assert growth.calls == 200.0
+    answer(growth, 12, now)
+    assert growth.calls > 200.0
+    assert growth.cause.endswith(" calls at once: the service has refused none")
 
 
 def test_twice_the_limit_is_given_up_if_the_throughput_does_not_grow() -> None:
-    plateau = Plateau(100.0, 800)
-    plateau.hold(0.0, 100.0)
-    now = answer(plateau, 18, servers=100)
-    assert plateau.limit == 200.0
-    answer(plateau, 4, now, servers=100)
-    assert plateau.limit == 100.0
+    growth = Growth(100.0, 100.0, 800)
+    growth.hold(0.0, 100.0, "")
+    now = answer(growth, 18, servers=100)
+    assert growth.calls == 200.0
+    answer(growth, 4, now, servers=100)
+    assert growth.calls == 100.0

@@ -49,14 +49,13 @@ from __future__ import annotations
 import logging
 from math import inf
 from random import random
-from typing import Literal
 
 from ..._values.checks import check_int, check_seconds
-from ..._values.describe import amount, in_words, plural
+from ..._values.describe import in_words, plural
 from ..gate import Classify, ConfiguredGate, Outcome
 from ..refusals import Refusals
 from ._evidence import IN_A_ROW, ROUNDING, STRIKES, Calls, Evidence, Outage
-from ._limits import EVENT, FIRST_CALLS, Number, Pace, Plateau, Ramp
+from ._limits import EVENT, FIRST_CALLS, Growth, Number, Pace
 
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
@@ -136,10 +135,8 @@ class Auto(ConfiguredGate):
         self._set(classify, name)
         self.first = min(self.start or START, self.most)
         self.unanswered = min(max(BY_TIME, self.first), self.most)
-        first = float(self.first)
-        self._limited_by: Literal["none", "number", "rate"] = "none"
-        self._number, self._pace, self._plateau = Number(1, 0), Pace(), Plateau(first, self.most)
-        self._ramp: Ramp | None = Ramp(inf, first, float(self.unanswered))
+        self._growth, self._pace = Growth(self.first, self.unanswered, self.most), Pace(self.most)
+        self._limit: Growth | Number | Pace = self._growth
         self._calls, self._evidence, self._outage = Calls(), Evidence(), Outage()
         self._refusals = Refusals(self.give_up)
         self._answers = 0
@@ -152,7 +149,7 @@ class Auto(ConfiguredGate):
     @property
     def limit(self) -> int:
         """The number of calls that may run at once now."""
-        return int(self._plateau.limit + ROUNDING)
+        return int(self._limit.calls + ROUNDING)
 
     @property
     def finding(self) -> str:
@@ -161,13 +158,9 @@ class Auto(ConfiguredGate):
             return ""
         if self._outage.is_on:
             return f"the service is down: {plural(self._outage.in_a_row, 'call')} in a row were refused"
-        if self._limited_by == "rate":
-            return f"{amount(self._pace.w)} calls a second: the service refuses more, however few run at once"
-        if self._limited_by == "number":
-            return f"{plural(self._number.found, 'call')} at once: {self._number.cause}"
-        if self._evidence.accepted:
+        if self._evidence.accepted and self._limit is self._growth:
             return f"{self._evidence.share:.0%} of the calls fail at any load, so they hold no other call back"
-        return self._plateau.cause or f"{self.limit:,} calls at once: the service has refused none"
+        return self._limit.cause
 
     # What may start
 
@@ -192,36 +185,21 @@ class Auto(ConfiguredGate):
             if wait > ROUNDING:
                 return wait
             self._thaw(now)
-        if self._ramp is not None:
-            self._plateau.limit = self._ramp.limit(now)
-            if self._plateau.limit >= self._ramp.top:
-                self._ramp = None
-                self._plateau.open(now)
-        return self._until_allowed(now)
-
-    def _until_allowed(self, now: float) -> float:
-        """The seconds until the limit and the pace allow one more call."""
-        running = len(self._calls)
-        if running >= self.limit:
-            return inf if self._ramp is None else self._ramp.wait(running, now)
-        if self._limited_by == "rate":
-            return self._pace.next_start - now
-        if self._limited_by == "number" and running >= self._number.known and now < self._number.free_until:
-            return self._number.free_until - now
+        wait = self._limit.wait(now, len(self._calls.starts))
         if now < self._frozen_at + APART_FOR * self._calls.settling:
-            return self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now
-        return 0.0
+            wait = max(wait, self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now)
+        return wait
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
-        if not self._calls.started and self._ramp is not None:
-            self._ramp.since = now
+        if not self._calls.started:
+            self._growth.stay(now)
         self._refusals.skip(max(0.0, now - max(self._outage.until, self._paused_until)))
         self._calls.start(now)
         self._started_at = now
         if self._calls.started == FIRST_CALLS:
-            self._plateau.latency.close(now)
-        if self._limited_by == "rate":
+            self._growth.latency.close(now)
+        if self._limit is self._pace:
             self._pace.start(now)
         if self._outage.is_on:
             self._outage.probe(now)
@@ -253,31 +231,20 @@ class Auto(ConfiguredGate):
             if self._outage.is_on:
                 self._resume(now)
             self._outage.end()
-        self._plateau.latency.add(now, start, self._calls.starts)
-        if self._limited_by == "number":
-            self._probe(now)
-        elif self._limited_by == "none" and self._ramp is None and not self._outage.is_on and now > start:
-            self._plateau.answered(now, len(self._calls))
-
-    def _probe(self, now: float) -> None:
-        """Give one call back for a moment, or allow more than the number if one more refusal is paid."""
-        number, credit = self._number, self._evidence.credit
-        if self.limit != number.known:
-            return
-        if credit >= 0 and now >= number.free_at:
-            number.give_back(now)
-        elif credit >= 1 and self._answers >= number.probe_at and self.limit < self.most:
-            number.probe(now)
-            self._plateau.limit = float(min(self.most, number.known + number.step))
+        self._growth.latency.add(now, start, self._calls.starts)
+        if isinstance(self._limit, Number):
+            self._limit.answered(now, self._evidence.credit)
+        elif self._limit is self._growth and not self._outage.is_on and now > start:
+            self._growth.answered(now, len(self._calls.starts))
 
     def _settle(self, now: float, until: float) -> None:
         """Calls that started until then are evidence, and decide about a probe."""
         for call in self._calls.settle(until):
             self._evidence.add(call)
-            is_probe = self._limited_by == "number" and self.limit > self._number.known <= call.rank
-            if is_probe and not call.was_refused and call.start >= self._cut_at:
-                self._number.admitted(self._answers)
-        if self._evidence.accepted and self._limited_by != "rate":
+            was_admitted = not call.was_refused and call.start >= self._cut_at
+            if was_admitted and isinstance(self._limit, Number) and self._limit.is_probe(call.rank):
+                self._limit.admitted()
+        if self._evidence.accepted and self._limit is not self._pace:
             self._judge(now)
 
     # Calls that were refused
@@ -303,13 +270,13 @@ class Auto(ConfiguredGate):
             return
         if is_late:
             self._time_out(now)
-        elif self._limited_by == "rate":
+        elif self._limit is self._pace:
             self._cut_rate(now)
         elif is_pause:
             self._to_rate(now)
-        elif self._limited_by == "number" and rank >= self._number.known < self._plateau.limit:
-            self._number.refused(rank, self._answers)
-            self._cut(now, self._number.known)
+        elif isinstance(self._limit, Number) and self._limit.is_probe(rank):
+            self._limit.refused(rank)
+            self._cut_at = now
         elif not self._is_frozen and not self._evidence.pays(self._calls.pending):
             if is_throttled or rank >= self._evidence.highest_rank:
                 self._is_frozen, self._frozen_at = True, now
@@ -341,9 +308,7 @@ class Auto(ConfiguredGate):
     def _thaw(self, now: float) -> None:
         """All calls before the freeze are settled."""
         self._is_frozen = False
-        if self._ramp is not None:
-            self._ramp.since = self._frozen_at + APART_FOR * self._calls.settling
-            self._ramp.start = self._plateau.limit
+        self._growth.stay(self._frozen_at + APART_FOR * self._calls.settling)
         self._settle(now, self._frozen_at)
         self._judge(now)
 
@@ -355,7 +320,7 @@ class Auto(ConfiguredGate):
             return
         is_number, is_throttled = passed <= len(ranks), self._kind == "throttled"
         middle = ranks[len(ranks) // 2]
-        fell = self._limited_by == "number" and middle < max(1, self._number.known - self._may_be_full)
+        fell = isinstance(self._limit, Number) and middle < max(1, self._limit.known - self._may_be_full)
         if is_throttled and (fell or not is_number) and (self._answers or not self._may_be_full):
             self._to_rate(now)
         elif not is_throttled and (evidence.accepted or not is_number) and evidence.is_chance:
@@ -364,37 +329,27 @@ class Auto(ConfiguredGate):
             self._to_number(now, middle if is_number else self.limit // 2)
         evidence.clear()
 
-    def _cut(self, now: float, limit: float) -> None:
-        """Refusals of calls that have started before no longer count."""
-        self._cut_at, self._ramp = now, None
-        self._plateau.hold(now, limit)
-
     def _to_number(self, now: float, number: int) -> None:
         self._evidence.accepted = 0.0
-        self._limited_by = "number"
-        self._number = Number(min(number, self.limit), self._answers)
-        self._cut(now, self._number.known)
+        self._limit, self._cut_at = Number(min(number, self.limit), self.most), now
 
     def _accept(self, now: float) -> None:
         """Refusals that no cut prevents: single calls fail, whatever the load is."""
         self._evidence.accepted = self._evidence.share
-        if self._limited_by == "number":
-            self._limited_by = "none"
-            self._plateau.grow(now)
+        if isinstance(self._limit, Number):
+            self._growth.grow(now, self._limit.calls)
+            self._limit = self._growth
 
     def _time_out(self, now: float) -> None:
         """Calls time out: the caller's limit is shorter than the wait in the service."""
         self._evidence.credit -= 1
         if self._evidence.credit <= -STRIKES:
-            self._limited_by = "none"
             self._evidence.clear()
-            before = self.limit
-            self._cut(now, self._plateau.limit / 2)
-            self._plateau.cause = f"{self.limit:,} calls at once: calls timed out at {before:,}"
+            self._growth.hold(now, self._limit.calls / 2, f"calls timed out at {self.limit:,}")
+            self._limit, self._cut_at = self._growth, now
 
     def _to_rate(self, now: float) -> None:
-        self._limited_by, self._cut_at, self._ramp = "rate", now, None
-        self._plateau.limit = float(self.most)
+        self._limit, self._cut_at = self._pace, now
         self._pace.begin(max(now, self._paused_until), BURST * self._calls.rate(now))
 
     def _cut_rate(self, now: float) -> None:
@@ -422,16 +377,15 @@ class Auto(ConfiguredGate):
         self._evidence.clear()
         self._is_frozen = False
         self._cut_at = now
-        if self._limited_by == "rate":
+        if self._limit is self._pace:
             self._pace.resume(now)
         elif self._may_be_full and self._answers <= 1:
             self._to_number(now, 1)
         elif self._kind == "throttled":
             self._to_rate(now)
         else:
-            self._limited_by = "none"
-            self._ramp = Ramp(now, float(self.first), max(self._plateau.limit, float(self.unanswered)))
-            self._plateau.grow(now)
+            self._growth.begin(now, self.first, max(self._limit.calls, self.unanswered))
+            self._limit = self._growth
 
     def up_to(self, most: int) -> Auto:
         """A new gate with these arguments, and a maximum of `most` calls."""

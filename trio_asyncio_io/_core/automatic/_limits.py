@@ -1,4 +1,8 @@
-"""What the limit may be: the start, a number, a rate or a plateau."""
+"""What the limit may be: as far as it has grown, a number, or a rate.
+
+Each class has `calls`, how many may run at once; `wait`, the seconds until it allows one call more; and `cause`, what
+it has found, as a sentence.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,15 @@ from math import cbrt, ceil, inf, log2
 from random import random
 
 from ..._values.describe import amount, plural
+from ._evidence import ROUNDING
 
 DOUBLING = 0.12  # seconds: a refusal that takes 20 ms lets the limit grow by an eighth
+FIRST_CALLS = 16  # whose latency is that of a service without load
+SLOWER = 2.0  # times that latency: calls wait
+GAIN = 2.0  # calls that an answer adds: the limit triples with each generation of calls
+GROWS = 1.4  # of the throughput while the limit doubles: the geometric mean of 1 and 2
+HEADROOM = 1.25  # for a throughput that was measured too low
+FEWEST = 40  # answers, of which a throughput is measured
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
 A_FEW = 4  # calls of a probe after one that was admitted: at a bucket, several are refused
@@ -24,88 +35,224 @@ CALLS_PER_DOUBLING = 3.0  # and the time of an event at least: a search doubles 
 SLOWEST = 0.05  # calls a second
 LATE = 0.05  # seconds by which a start may be late without delaying the next ones
 
-FIRST_CALLS = 16  # whose latency is that of a service without load
-SLOWER = 2.0  # times that latency: calls wait
-GAIN = 2.0  # calls that an answer adds: the limit triples with each generation of calls
-GROWS = 1.4  # of the throughput while the limit doubles: the geometric mean of 1 and 2
-HEADROOM = 1.25  # for a throughput that was measured too low
-FEWEST = 40  # answers, of which a throughput is measured
+
+class Latency:
+    """Whether calls take twice the latency of the first ones.
+
+    Short answers come first, so the mean of the first calls is known when all of them have ended.
+    """
+
+    def __init__(self) -> None:
+        self.first = inf
+        self._waited = self._sum = 0.0
+        self._answers = 0
+        self._until = inf  # the start of the last of the first calls
+
+    def close(self, now: float) -> None:
+        """The last of the first calls starts."""
+        self._until = now
+
+    def add(self, now: float, start: float, running: list[float]) -> None:
+        """A call was answered."""
+        if start <= self._until:
+            self._sum += now - start
+            self._answers += 1
+        oldest = running[0] if running else now
+        if self.first == inf and self._answers and oldest > self._until:
+            self.first = self._sum / self._answers
+        self._waited += ((now - start > SLOWER * self.first) - self._waited) / FIRST_CALLS
+
+    @property
+    def is_high(self) -> bool:
+        return self._waited > 0.5  # noqa: PLR2004
 
 
-class Ramp:
-    """The limit doubles by time, at the start and after an outage."""
+class Growth:
+    """Grows by time, then with each answer, until calls wait in the service. Then twice as many are tested at times.
 
-    def __init__(self, now: float, start: float, top: float) -> None:
-        self.since, self.start, self.top = now, start, top
+    A throughput is that of whole generations of calls: calls of one latency end in one pattern, so that a part of a
+    generation has no throughput of its own.
 
-    def limit(self, now: float) -> float:
-        return min(self.top, self.start * 2 ** min(20.0, max(0.0, now - self.since) / DOUBLING))
+    Args:
+        first: The calls with which it begins.
+        top: The calls that it reaches by time.
+        most: Upper limit of calls at once.
 
-    def wait(self, running: int, now: float) -> float:
-        """The seconds until one call more may run."""
-        doublings = log2(max(self.start, running + 1) / self.start)
-        return max(1e-6, self.since + DOUBLING * doublings - now)
+    Attributes:
+        latency: Of the service.
+        reason: Of a limit that is held. "": there was none.
+    """
+
+    def __init__(self, first: float, top: float, most: int) -> None:
+        self.most = most
+        self.latency = Latency()
+        self._skip = 0  # answers that are not measured
+        self._wait = FIRST_TEST  # throughputs until a test
+        self._before: tuple[float, float] | None = None  # the calls and their throughput before a test
+        self.begin(inf, first, top)
+
+    def begin(self, now: float, first: float, top: float) -> None:
+        """Double the calls by time, from now on."""
+        self.grow(now, first)
+        self._is_by_time = True
+        self._first, self._top, self._began = first, top, now
+
+    def grow(self, now: float, calls: float) -> None:
+        """Add calls with each answer, from so many on."""
+        self.calls, self.reason = calls, ""
+        self._is_growing, self._is_by_time, self._before = True, False, None
+        self._open(now)
+
+    def hold(self, now: float, calls: float, reason: str) -> None:
+        """So many calls, until twice as many are tested."""
+        self.calls, self.reason = max(1.0, calls), reason
+        self._is_growing, self._is_by_time, self._before = False, False, None
+        self._open(now)
+
+    def _open(self, now: float) -> None:
+        """A measurement begins."""
+        self._since, self._answers, self._calls_then, self._peak = now, 0, self.calls, 0
+
+    @property
+    def cause(self) -> str:
+        """The calls at once, and why they are no more."""
+        return f"{int(self.calls + ROUNDING):,} calls at once: {self.reason or 'the service has refused none'}"
+
+    def wait(self, now: float, running: int) -> float:
+        if self._is_by_time:
+            doublings = min(20.0, max(0.0, now - self._began) / DOUBLING)
+            self.calls = min(self._top, self._first * 2**doublings)
+            if self.calls >= self._top:
+                self.grow(now, self._top)
+        if running < int(self.calls + ROUNDING):
+            return 0.0
+        if not self._is_by_time:
+            return inf
+        return max(1e-6, self._began + DOUBLING * log2((running + 1) / self._first) - now)
+
+    def stay(self, until: float) -> None:
+        """Do not double until then."""
+        self._began, self._first = until, self.calls
+
+    def answered(self, now: float, running: int) -> None:
+        """Measure an answer, while so many other calls run."""
+        if self._is_by_time:
+            return
+        self._peak = max(self._peak, running + 1)
+        if self._before is not None:
+            self.calls = max(self.calls, min(self.most, 2 * self._before[0], self.calls + 1))
+        if self._skip:
+            self._skip -= 1
+            self._open(now)
+            return
+        self._answers += 1
+        generations = ceil(max(2.0, FEWEST / self.calls))
+        if self._is_growing:
+            self._grow(now)
+        elif self._before is not None and self._answers >= generations * int(self.calls):
+            self._judge(now, *self._before)
+        elif self._before is None and self._answers >= self._wait * generations * int(self.calls):
+            self._test(now)
+
+    @property
+    def _is_used(self) -> bool:
+        return self._peak >= int(self._calls_then)
+
+    def _grow(self, now: float) -> None:
+        if self._is_used:
+            self.calls = min(self.most, self.calls + GAIN)
+        if self.latency.is_high and self._answers >= FIRST_CALLS // 2 and now > self._since:
+            throughput = self._answers / (now - self._since)
+            self._skip = self._peak
+            reason = f"more only wait, {amount(throughput)} a second are answered"
+            self.hold(now, min(self.calls, HEADROOM * throughput * self.latency.first), reason)  # Little's law
+        elif self._answers >= max(FIRST_CALLS, self._calls_then):
+            self._is_growing = self.calls < self.most or not self._is_used
+            self._open(now)
+
+    def _test(self, now: float) -> None:
+        """Test twice the limit."""
+        if self._is_used and self.calls * 1.3 <= self.most:
+            self._before = self.calls, self._answers / max(1e-6, now - self._since)
+            self._skip = int(3 * self.calls)  # until the calls of twice the limit are answered
+        self._open(now)
+
+    def _judge(self, now: float, calls: float, before: float) -> None:
+        """Twice the limit was tested."""
+        tested, throughput = self.calls, self._answers / max(1e-6, now - self._since)
+        if throughput >= GROWS * before:
+            self._wait, self.latency.first = FIRST_TEST, tested / throughput  # no call waits
+            self.grow(now, tested)
+            return
+        self._wait, self._skip = min(LAST_TEST, 2 * self._wait), int(tested)
+        self.hold(now, calls, self.reason)
 
 
 class Number:
-    """A number of calls at once: the service refuses one more. Probes with one more test whether it still does.
+    """The service refuses one call more than a number. Probes with one more test whether it still does.
 
     From time to time a call is given back: a place is free for a moment, and the probe after it is refused if another
     task has taken the place. Otherwise the first task would keep all places.
 
     Args:
         known: The number.
-        answers: Those until now.
+        most: Upper limit of calls at once.
 
     Attributes:
-        known: The number, without a call that is given back.
-        times: How often one more was refused; 0: a probe was admitted since.
-        step: The calls of a probe.
-        probe_at: The answers after which it is due.
-        free_at: The next call may be given back then.
-        free_until: No probe starts until then.
+        known: The number, without a call that is given back. While a probe is under way, `calls` is higher.
+        probe_after: The answers until a probe.
     """
 
-    def __init__(self, known: int, answers: int) -> None:
-        self.known, self.times, self.probe_at = max(1, known), 1, answers + FIRST_TEST
-        self.free_until = self.free_at = -inf
+    def __init__(self, known: int, most: int) -> None:
+        self.calls = self.known = max(1, known)
+        self.most = most
+        self.probe_after = self._wait = FIRST_TEST
+        self._step = 1  # the calls of a probe
+        self._times = 1  # that one more was refused; 0: a probe was admitted since
+        self._free_until = self._free_at = -inf  # no probe starts until then; the next call may be given back then
         self._is_given_back = False
-        self.step, self._wait = 1, FIRST_TEST
-
-    @property
-    def found(self) -> int:
-        """The number, with a call that is given back."""
-        return self.known + self._is_given_back
 
     @property
     def cause(self) -> str:
-        """Why it is the limit."""
-        if not self.times:
-            return "the service takes more than when it last refused one"
-        return f"the service refused one more {plural(self.times, 'time')}"
+        """The number, with a call that is given back, and why it is the limit."""
+        calls = f"{plural(self.known + self._is_given_back, 'call')} at once"
+        if not self._times:
+            return f"{calls}: the service takes more than when it last refused one"
+        return f"{calls}: the service refused one more {plural(self._times, 'time')}"
 
-    def probe(self, now: float) -> None:
-        """More calls may start soon."""
-        self.free_until = now + PROBE_AFTER
+    def wait(self, now: float, running: int) -> float:
+        if running < self.known:
+            return 0.0
+        return self._free_until - now if running < self.calls else inf
 
-    def refused(self, rank: int, answers: int) -> None:
+    def is_probe(self, rank: int) -> bool:
+        """Whether a call of this rank is one more than the number."""
+        return self.calls > self.known <= rank
+
+    def answered(self, now: float, credit: float) -> None:
+        """Give one call back, or probe if a refusal is paid."""
+        self.probe_after -= 1
+        if self.calls > self.known:
+            return
+        if credit >= 0 and now >= self._free_at:
+            self.known, self._is_given_back = self.known - 1, True
+            self._free_until, self._free_at = now + FREE, now + EACH * (0.5 + random())
+        elif credit >= 1 and self.probe_after <= 0 and self.known < self.most:
+            self.calls, self._free_until = min(self.most, self.known + self._step), now + PROBE_AFTER
+
+    def refused(self, rank: int) -> None:
         """A probe was refused, as predicted: the next one comes later."""
-        self.step, self._wait = 1, min(LAST_TEST, 2 * self._wait)
-        self.known, self._is_given_back = max(1, rank), False
-        self.times, self.probe_at = self.times + 1, answers + self._wait
+        self.calls = self.known = max(1, rank)
+        self._times, self._step, self._is_given_back = self._times + 1, 1, False
+        self.probe_after = self._wait = min(LAST_TEST, 2 * self._wait)
 
-    def admitted(self, answers: int) -> None:
+    def admitted(self) -> None:
         """A probe was admitted. If the service takes more than before, the next one comes soon, with a few calls."""
         self.known += 1
         if not self._is_given_back:
-            self.times = 0
-            self.step, self._wait, self.probe_at = A_FEW, FIRST_TEST, answers + FIRST_TEST
+            self._times, self._step = 0, A_FEW
+            self.probe_after = self._wait = FIRST_TEST
         self._is_given_back = False
-
-    def give_back(self, now: float) -> None:
-        """One call fewer runs, until a probe."""
-        self.known, self._is_given_back = self.known - 1, True
-        self.free_until, self.free_at = now + FREE, now + EACH * (0.5 + random())
 
 
 class Pace:
@@ -117,11 +264,20 @@ class Pace:
         longest_pause: The longest `Retry-After`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.calls = most
         self.w = 1.0
         self.next_start = self._since = -inf  # the pace has grown since then
         self.longest_pause = 0.0
         self._is_searching = True  # w is a first guess, and the pace doubles until the next refusal
+
+    @property
+    def cause(self) -> str:
+        """The pace and why it is the limit."""
+        return f"{amount(self.w)} calls a second: the service refuses more, however few run at once"
+
+    def wait(self, now: float, running: int) -> float:
+        return self.next_start - now if running < self.calls else inf
 
     def begin(self, now: float, w: float) -> None:
         """Search for the rate."""
@@ -158,125 +314,3 @@ class Pace:
         """Calls were refused at the present pace, and so many a second were admitted."""
         self.w, self._is_searching = max(SLOWEST, min(admitted, self.rate(now))), False
         self._since = resumes
-
-
-class Latency:
-    """Whether calls take twice the latency of the first ones.
-
-    Short answers come first, so the mean of the first calls is known when all of them have ended.
-    """
-
-    def __init__(self) -> None:
-        self.first = inf
-        self._waited = self._sum = 0.0
-        self._answers = 0
-        self._until = inf  # the start of the last of the first calls
-
-    def close(self, now: float) -> None:
-        """The last of the first calls starts."""
-        self._until = now
-
-    def add(self, now: float, start: float, running: list[float]) -> None:
-        """A call was answered."""
-        if start <= self._until:
-            self._sum += now - start
-            self._answers += 1
-        oldest = running[0] if running else now
-        if self.first == inf and self._answers and oldest > self._until:
-            self.first = self._sum / self._answers
-        self._waited += ((now - start > SLOWER * self.first) - self._waited) / FIRST_CALLS
-
-    @property
-    def is_high(self) -> bool:
-        return self._waited > 0.5  # noqa: PLR2004
-
-
-class Plateau:
-    """Finds the number of calls at once above which the throughput does not grow.
-
-    The limit grows until calls wait. Then it is held, and from time to time twice the limit is tested. A throughput is
-    that of whole generations of calls: calls of one latency end in one pattern, so that a part of a generation has no
-    throughput of its own.
-
-    Attributes:
-        limit: Calls at once.
-        latency: Of the service.
-        cause: Of the limit, as a sentence.
-    """
-
-    def __init__(self, limit: float, most: int) -> None:
-        self.limit, self.most = limit, most
-        self.latency = Latency()
-        self.cause = ""
-        self._is_growing = True
-        self._before: tuple[float, float] | None = None  # the limit and its throughput before a test
-        self._skip = 0  # answers that are not measured
-        self._wait = FIRST_TEST  # throughputs until a test
-        self.open(0.0)
-
-    def open(self, now: float) -> None:
-        """A window begins."""
-        self._since, self._answers, self._limit_then, self._peak = now, 0, self.limit, 0
-
-    def hold(self, now: float, limit: float) -> None:
-        """The limit stays, until twice as many calls are tested."""
-        self.limit, self._is_growing, self._before = max(1.0, limit), False, None
-        self.open(now)
-
-    def grow(self, now: float) -> None:
-        """The limit grows with each answer."""
-        self._is_growing, self._before = True, None
-        self.open(now)
-
-    def answered(self, now: float, running: int) -> None:
-        """Measure an answer, while so many other calls run."""
-        self._peak = max(self._peak, running + 1)
-        if self._before is not None:
-            self.limit = max(self.limit, min(self.most, 2 * self._before[0], self.limit + 1))
-        if self._skip:
-            self._skip -= 1
-            self.open(now)
-            return
-        self._answers += 1
-        generations = ceil(max(2.0, FEWEST / self.limit))
-        if self._is_growing:
-            self._grow(now)
-        elif self._before is not None and self._answers >= generations * int(self.limit):
-            self._judge(now, *self._before)
-        elif self._before is None and self._answers >= self._wait * generations * int(self.limit):
-            self._test(now)
-
-    @property
-    def _is_used(self) -> bool:
-        return self._peak >= int(self._limit_then)
-
-    def _grow(self, now: float) -> None:
-        if self._is_used:
-            self.limit = min(self.most, self.limit + GAIN)
-        if self.latency.is_high and self._answers >= FIRST_CALLS // 2 and now > self._since:
-            throughput = self._answers / (now - self._since)
-            self._skip = self._peak
-            self.hold(now, min(self.limit, HEADROOM * throughput * self.latency.first))  # Little's law
-            self.cause = (
-                f"{int(self.limit):,} calls at once: more only wait, {amount(throughput)} a second are answered"
-            )
-        elif self._answers >= max(FIRST_CALLS, self._limit_then):
-            self._is_growing = self.limit < self.most or not self._is_used
-            self.open(now)
-
-    def _test(self, now: float) -> None:
-        """Test twice the limit."""
-        if self._is_used and self.limit * 1.3 <= self.most:
-            self._before = self.limit, self._answers / max(1e-6, now - self._since)
-            self._skip = int(3 * self.limit)  # until the calls of twice the limit are answered
-        self.open(now)
-
-    def _judge(self, now: float, limit: float, before: float) -> None:
-        """Twice the limit was tested."""
-        tested, throughput = self.limit, self._answers / max(1e-6, now - self._since)
-        if throughput >= GROWS * before:
-            self._wait, self.latency.first = FIRST_TEST, tested / throughput  # no call waits
-            self.grow(now)
-            return
-        self._wait, self._skip = min(LAST_TEST, 2 * self._wait), int(tested)
-        self.hold(now, limit)
