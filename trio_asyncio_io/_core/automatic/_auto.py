@@ -21,8 +21,7 @@ the next refusals test it. Ten sentences say how:
  5. Ranks: if three refusals are not paid then, their ranks show the cause, where the rank of a call is the number of
     calls that ran in the service when it started; a refused call was never in the service.
  6. Number: if calls of these ranks were seldom admitted, the limit is the median of the ranks; when a refusal is
-    saved, a probe of one call more tests it, after 8 answers at first and up to 512 while it is refused; after one that
-    is admitted, the next one has four calls.
+    saved, a probe of one call more tests it, after 8 answers at first and up to 512 while it is refused.
  7. Rate: if calls of these ranks were admitted, or the number has fallen, a 429 is a rate, and starts are paced, at
     half of what was admitted, since the rest may be the burst of a bucket; the pace doubles until the first refusal,
     and then follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second,
