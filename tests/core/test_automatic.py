@@ -272,7 +272,7 @@ def answer(growth: Growth, generations: int, now: float = 0.0, *, servers: int =
 def test_twice_the_limit_is_tested_and_stays_if_the_throughput_grows() -> None:
     growth = Growth(100.0, 100.0, 800)
     growth.hold(0.0, 100.0, "more only wait")
-    now = answer(growth, 16)
+    now = answer(growth, 15)
     assert growth.calls == 100.0
     now = answer(growth, 4, now)
     assert growth.calls == 200.0

@@ -178,10 +178,8 @@ def test_after_a_freeze_the_start_goes_on_where_it_was() -> None:
     driver.end(BUSY)
     driver.wait()
     driver.fill(1)
-    driver.now = 0.14  # until then, calls start apart
-    driver.fill()
-    assert len(driver.running) == 8
-    driver.now += 0.121
+    assert len(driver.running) == driver.gate.limit == 8
+    driver.now += 0.121  # until then, calls start apart
     driver.fill()
     assert len(driver.running) == 16
 

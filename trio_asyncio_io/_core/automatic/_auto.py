@@ -192,7 +192,7 @@ class Auto(ConfiguredGate):
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
         if not self._calls.started:
-            self._growth.stay(now)
+            self._growth.double(now, self.first)
         self._refusals.skip(max(0.0, now - max(self._outage.until, self._paused_until)))
         self._calls.start(now)
         self._started_at = now
@@ -233,7 +233,7 @@ class Auto(ConfiguredGate):
         self._growth.latency.add(now, start, self._calls.starts)
         if isinstance(self._limit, Number):
             self._limit.answered(now, self._evidence.credit)
-        elif self._limit is self._growth and not self._outage.is_on and now > start:
+        elif self._limit is self._growth and not self._outage.is_on:
             self._growth.answered(now, len(self._calls.starts))
 
     def _settle(self, now: float, until: float) -> None:
@@ -307,7 +307,8 @@ class Auto(ConfiguredGate):
     def _thaw(self, now: float) -> None:
         """All calls before the freeze are settled."""
         self._is_frozen = False
-        self._growth.stay(self._frozen_at + APART_FOR * self._calls.settling)
+        if self._growth.is_by_time:
+            self._growth.double(now, self._growth.calls)
         self._settle(now, self._frozen_at)
         self._judge(now)
 
@@ -383,7 +384,7 @@ class Auto(ConfiguredGate):
         elif self._kind == "throttled":
             self._to_rate(now)
         else:
-            self._growth.begin(now, self.first, max(self._limit.calls, self.unanswered))
+            self._growth.double(now, self.first)
             self._limit = self._growth
 
     def up_to(self, most: int) -> Auto:

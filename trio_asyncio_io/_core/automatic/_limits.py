@@ -6,7 +6,7 @@ it has found, as a sentence.
 
 from __future__ import annotations
 
-from math import cbrt, ceil, inf, log2
+from math import cbrt, inf, log2
 from random import random
 
 from ..._values.describe import amount, plural
@@ -18,7 +18,7 @@ SLOWER = 2.0  # times that latency: calls wait
 GAIN = 2.0  # calls that an answer adds: the limit triples with each generation of calls
 GROWS = 1.4  # of the throughput while the limit doubles: the geometric mean of 1 and 2
 HEADROOM = 1.25  # for a throughput that was measured too low
-FEWEST = 40  # answers, of which a throughput is measured
+GENERATIONS = 2  # of calls, of which a throughput is measured
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
 PROBE_AFTER = 0.15  # seconds after other calls: a burst at a bucket looks like a number
@@ -77,34 +77,34 @@ class Growth:
         most: Upper limit of calls at once.
 
     Attributes:
+        is_by_time: Whether it has not yet reached `top`, and nothing has cut it.
         latency: Of the service.
         reason: Of a limit that is held. "": there was none.
     """
 
     def __init__(self, first: float, top: float, most: int) -> None:
-        self.most = most
+        self.most, self._top = most, top
         self.latency = Latency()
         self._skip = 0  # answers that are not measured
         self._wait = FIRST_TEST  # throughputs until a test
         self._before: tuple[float, float] | None = None  # the calls and their throughput before a test
-        self.begin(inf, first, top)
+        self.double(inf, first)
 
-    def begin(self, now: float, first: float, top: float) -> None:
-        """Double the calls by time, from now on."""
-        self.grow(now, first)
-        self._is_by_time = True
-        self._first, self._top, self._began = first, top, now
+    def double(self, now: float, calls: float) -> None:
+        """Double the calls by time, from so many on."""
+        self.grow(now, calls)
+        self.is_by_time, self._first, self._began = True, calls, now
 
     def grow(self, now: float, calls: float) -> None:
         """Add calls with each answer, from so many on."""
         self.calls, self.reason = calls, ""
-        self._is_growing, self._is_by_time, self._before = True, False, None
+        self._is_growing, self.is_by_time, self._before = True, False, None
         self._open(now)
 
     def hold(self, now: float, calls: float, reason: str) -> None:
         """So many calls, until twice as many are tested."""
         self.calls, self.reason = max(1.0, calls), reason
-        self._is_growing, self._is_by_time, self._before = False, False, None
+        self._is_growing, self.is_by_time, self._before = False, False, None
         self._open(now)
 
     def _open(self, now: float) -> None:
@@ -117,39 +117,32 @@ class Growth:
         return f"{int(self.calls + ROUNDING):,} calls at once: {self.reason or 'the service has refused none'}"
 
     def wait(self, now: float, running: int) -> float:
-        if self._is_by_time:
+        if self.is_by_time:
             doublings = min(20.0, max(0.0, now - self._began) / DOUBLING)
             self.calls = min(self._top, self._first * 2**doublings)
             if self.calls >= self._top:
                 self.grow(now, self._top)
         if running < int(self.calls + ROUNDING):
             return 0.0
-        if not self._is_by_time:
+        if not self.is_by_time:
             return inf
         return max(1e-6, self._began + DOUBLING * log2((running + 1) / self._first) - now)
 
-    def stay(self, until: float) -> None:
-        """Do not double until then."""
-        self._began, self._first = until, self.calls
-
     def answered(self, now: float, running: int) -> None:
         """Measure an answer, while so many other calls run."""
-        if self._is_by_time:
+        if self.is_by_time:
             return
         self._peak = max(self._peak, running + 1)
-        if self._before is not None:
-            self.calls = max(self.calls, min(self.most, 2 * self._before[0], self.calls + 1))
         if self._skip:
             self._skip -= 1
             self._open(now)
             return
         self._answers += 1
-        generations = ceil(max(2.0, FEWEST / self.calls))
         if self._is_growing:
             self._grow(now)
-        elif self._before is not None and self._answers >= generations * int(self.calls):
+        elif self._before is not None and self._answers >= GENERATIONS * int(self.calls):
             self._judge(now, *self._before)
-        elif self._before is None and self._answers >= self._wait * generations * int(self.calls):
+        elif self._before is None and self._answers >= self._wait * GENERATIONS * int(self.calls):
             self._test(now)
 
     @property
@@ -173,6 +166,7 @@ class Growth:
         if self._is_used and self.calls * 1.3 <= self.most:
             self._before = self.calls, self._answers / max(1e-6, now - self._since)
             self._skip = int(3 * self.calls)  # until the calls of twice the limit are answered
+            self.calls = min(self.most, 2 * self.calls)
         self._open(now)
 
     def _judge(self, now: float, calls: float, before: float) -> None:
@@ -287,7 +281,8 @@ class Pace:
     def rate(self, now: float) -> float:
         seconds = max(0.0, now - self._since)
         if self._is_searching:
-            return self.w * 2.0 ** min(30.0, seconds / max(EVENT, CALLS_PER_DOUBLING / self.w))
+            doublings = min(30.0, seconds / max(EVENT, CALLS_PER_DOUBLING / self.w))
+            return float(self.w * 2.0**doublings)
         back = max(cbrt((1 - CUT) * self.w / GROWTH), min(LEAST_CALLS / self.w, LONGEST), self.longest_pause)
         return self.w * (1 + (1 - CUT) * (seconds / back - 1) ** 3)
 
