@@ -66,7 +66,7 @@ def test_a_refusal_that_comes_after_its_call_was_settled_is_not_pending() -> Non
     calls = started(1.0)
     settled(calls)
     calls.refuse(9.5, 1.0)
-    assert (calls.pending, len(calls)) == (0, 0)
+    assert (calls.pending, calls.starts) == (0, [])
 
 
 def seconds_to_settle(refusals: Iterable[float]) -> float:

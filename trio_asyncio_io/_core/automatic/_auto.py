@@ -169,31 +169,27 @@ class Auto(ConfiguredGate):
         Raises:
             Exception: That of the last refusal: the service has accepted no call for `give_up` seconds.
         """
-        wait = self._wait(now)
-        return wait if wait > ROUNDING else 0.0
-
-    def _wait(self, now: float) -> float:
-        if now < self._paused_until - ROUNDING:
-            return self._refusals.limited(self._paused_until - now, now)
-        if self._outage.is_on:
-            if not self._calls.is_one_settled(self._outage.since, now):
-                return self._refusals.limited(max(0.0, self._outage.until - now), now)
+        calls, outage = self._calls, self._outage
+        if outage.is_on and calls.is_one_settled(outage.since, now):
             self._resume(now)
-        if self._is_frozen:
-            wait = self._frozen_at + self._calls.settling - now
-            if wait > ROUNDING:
-                return wait
+        if self._is_frozen and now >= self._frozen_at + calls.settling - ROUNDING:
             self._thaw(now)
-        wait = self._limit.wait(now, len(self._calls.starts))
-        if now < self._frozen_at + APART_FOR * self._calls.settling:
-            wait = max(wait, self._started_at + (self._calls.refusal_seconds or 0.0) / APART - now)
-        return wait
+        if outage.is_on or now < self._paused_until:
+            wait = self._refusals.limited(max(0.0, self._paused_until - now, outage.until - now), now)
+        elif self._is_frozen:
+            wait = self._frozen_at + calls.settling - now
+        else:
+            wait = self._limit.wait(now, len(calls.starts))
+            if now < self._frozen_at + APART_FOR * calls.settling:
+                wait = max(wait, self._started_at + (calls.refusal_seconds or 0.0) / APART - now)
+        return wait if wait > ROUNDING else 0.0
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
         if not self._calls.started:
             self._growth.double(now, self.first)
-        self._refusals.skip(max(0.0, now - max(self._outage.until, self._paused_until)))
+        if self._refusals.error is not None:
+            self._refusals.skip(max(0.0, now - max(self._outage.until, self._paused_until)))
         self._calls.start(now)
         self._started_at = now
         if self._calls.started == FIRST_CALLS:
@@ -219,11 +215,12 @@ class Auto(ConfiguredGate):
         if outcome.kind == "overload":
             self._is_down(now, start)
         elif outcome.kind != "cancelled":
-            self._refusals.end()
             self._answered(now, start)
 
     def _answered(self, now: float, start: float) -> None:
         self._answers += 1
+        if self._refusals.error is not None:
+            self._refusals.end()
         if start > self._frozen_at and self._kind == "overload":  # the service is not down, and nothing says a rate
             self._frozen_at = -inf
         if start > self._outage.since:
@@ -367,7 +364,7 @@ class Auto(ConfiguredGate):
         outage = self._outage
         outage.refused(now, start)
         if not outage.is_on and outage.in_a_row >= IN_A_ROW and not self._calls.is_one_settled(outage.since, now):
-            self._cut_at = now
+            self._cut_at, self._is_frozen = now, False
             outage.begin(now)
         return outage.is_on
 
@@ -375,7 +372,6 @@ class Auto(ConfiguredGate):
         """The service is back."""
         self._outage.end()
         self._evidence.clear()
-        self._is_frozen = False
         self._cut_at = now
         if self._limit is self._pace:
             self._pace.resume(now)

@@ -61,9 +61,6 @@ class Calls:
         self._unsettled: deque[Call] = deque()
         self._admitted: deque[float] = deque()  # the starts of the last second, and of the last few calls
 
-    def __len__(self) -> int:
-        return len(self.starts)
-
     def start(self, now: float) -> None:
         self._unsettled.append(Call(now, len(self.starts)))
         self.starts.append(now)
@@ -209,4 +206,4 @@ class Outage:
 
     def end(self) -> None:
         """A call was admitted."""
-        self.since, self.in_a_row, self.is_on = inf, 0, False
+        self.since, self.in_a_row, self.is_on, self.until = inf, 0, False, -inf
