@@ -2,41 +2,54 @@
 
 A service limits calls in one of four ways, and answers alike in three of them:
 
-    a number    it refuses a call while so many others run in it
-    a rate      it refuses a call when so many others started in the last time: a bucket or a window
+    a number    it refuses a call while a number of others run in it
+    a rate      it refuses a call when too many others started in the last time: a bucket or a window
     a plateau   it refuses none, but has a fixed number of servers: more calls only wait in it
     chance      some calls fail, whatever the load is
 
-Beside these, it may be down, or state how long to wait (`Retry-After`). The gate acts on one hypothesis at a time, and
-the next refusals test it. Ten sentences say how:
+Four words describe a call:
 
- 1. Start: the limit doubles by time from 8 to 128 calls, since with a latency of a minute the first answers come after
-    a minute; then each answer adds two, up to the maximum.
- 2. Plateau: when more than half of the last calls take twice the latency of the first ones, the limit is what the
-    throughput needs without a wait; from time to time twice the limit is tested, and growth goes on if the throughput
-    of whole generations of calls grows by at least 1.4 x.
- 3. Credit: each call pays 1/25 of a refusal, at most one refusal is saved, and a refusal that is paid changes nothing.
- 4. Freeze: after a refusal that is not paid, no call starts until all calls before it are settled, which means that
-    they ran for longer than a refusal takes; then calls start apart for a moment, or with 5xx until one is answered.
- 5. Ranks: if three refusals are not paid then, their ranks show the cause, where the rank of a call is the number of
-    calls that ran in the service when it started; a refused call was never in the service.
- 6. Number: if calls of these ranks were seldom admitted, the limit is the median of the ranks; when a refusal is
-    saved, a probe of one call more tests it, after 8 answers at first and up to 512 while it is refused.
- 7. Rate: if calls of these ranks were admitted, or the number has fallen, a 429 is a rate, and starts are paced, at
-    half of what was admitted, since the rest may be the burst of a bucket; the pace doubles until the first refusal,
-    and then follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second,
-    and the next call waits for four gaps.
- 8. Chance: other refusals of admitted ranks freeze nothing, and are chance if they have no higher ranks than admitted
-    calls have, and then their share, 18 % of the calls at most, costs nothing; otherwise others use the service too,
-    and half the limit is taken for a number. A service that has answered 429 says its limit so: its 5xx are chance.
- 9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service until
-    one is admitted; then the gate begins again, but a rate stays a rate.
-10. Sharing: a service may be full of other tasks' calls, so a number is one call less for 0.2 s in 2 s; if the call
-    after that is refused, another task has taken the place, and if the first call of a task is answered with 429, it
-    begins with one call at once.
+    refused     the service answered 429 or 5xx at once; the call never ran in it
+    settled     it has run for longer than a refusal takes, so it was admitted
+    rank        the number of calls that ran in the service when it started
+    paid        25 calls pay for a refusal; calls save up to one refusal
 
-A `Retry-After` above a second is a rate at once, and no call starts until then; half of what was admitted before counts
-then, too. Calls that time out cost credit, too, and halve the limit.
+The gate has one limit at a time, and the next refusals test it:
+
+             refused ranks are seldom admitted
+    Growth ──────────────────────────────────▶ Number ◀─ each refusal at this number confirms it
+      │    ◀──────────────────────────────────   │
+      │         5xx of any rank: chance          │ 429, and the number has fallen
+      │                                          ▼
+      └────────────────────────────────────────▶ Pace ◀─ each refusal cuts it
+       429 of ranks that are admitted, or a pause
+
+    any of them ─ five refused in a row ─▶ down ─ a probe is admitted ─▶ Growth, or the Pace that it was
+
+Ten rules:
+
+ 1. Growth begins with 8 calls and doubles them by time, up to 128: the first answer may take a minute. Then each answer
+    adds two calls, up to the maximum.
+ 2. Plateau: when most of the last calls take twice the latency of the first ones, growth ends at the calls that the
+    throughput needs without a wait. At times twice as many are tested: if the throughput is 1.4 x, growth goes on.
+ 3. Credit: a refusal that is paid changes nothing.
+ 4. Freeze: after another refusal, no call starts until all calls before it are settled. Then calls start apart: for a
+    moment after a 429, and until one is answered after a 5xx.
+ 5. Ranks: if three refusals are not paid by then, the calls that had at least the lowest refused rank tell the cause.
+ 6. Number: if no more of these calls were admitted than refused, the limit is the median of the refused ranks. When a
+    refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused.
+ 7. Rate: if more were admitted, or the number has fallen, a 429 is a rate. Starts are paced, from half of the rate that
+    was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. From then on it follows
+    the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.
+ 8. Chance: if more were admitted, a 5xx is chance, unless refused calls have higher ranks than admitted ones. Chance of
+    up to 18 % of the calls costs nothing. Otherwise others use the service, too, and half the limit is taken for a
+    number. A service that has answered 429 states its limit so: its 5xx are chance.
+ 9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service.
+10. Sharing: other tasks may use the service. So a number is one call less for 0.2 s in 2 s; if the call after that is
+    refused, another task has taken the place. A task whose first call is answered with 429 begins with one call.
+
+A `Retry-After` above a second is a pause: no call starts until then, and half of what was admitted before is the rate.
+Calls that time out cost credit, too, and halve the limit.
 
 Refusals cost time, and not more refusals: a freeze lasts as long as a refusal, and each probe needs 25 calls before it,
 however many tasks share the service. Thresholds are near the geometric mean of the outcomes that they separate, so an
