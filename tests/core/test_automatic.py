@@ -231,6 +231,15 @@ def test_the_pace_returns_to_the_rate_in_no_less_than_the_longest_pause() -> Non
     assert pace.rate(60.0) == pytest.approx(10.0)
 
 
+def test_a_search_begins_again_if_the_rate_is_not_where_it_was() -> None:
+    pace = Pace(800)
+    pace.begin(0.0, 40.0)
+    pace.cut(0.0, 0.0, 40.0)
+    back = (0.3 * 40.0 / 0.4) ** (1 / 3)
+    assert pace.rate(1.6 * back) < 1.1 * 40.0
+    assert pace.rate(1.6 * back + 4.0) == pytest.approx(16 * 40.0)
+
+
 def test_a_task_with_a_small_part_of_a_rate_returns_to_it_in_twenty_seconds() -> None:
     pace = Pace(800)
     pace.begin(0.0, 0.1)

@@ -28,6 +28,7 @@ CUT, GROWTH = 0.7, 0.4  # TCP CUBIC (RFC 9438, section 5): the pace after a refu
 LEAST_CALLS = 40.0  # from a cut back to w: 1 in 40 refused is 2.5 %
 LONGEST = 20.0  # seconds from a cut back to w, and of a wait after a refusal, however slow the pace is
 GAPS = 4.0  # of the pace after a refusal: a bucket has tokens then
+BEYOND = 1.6  # times that time: the rate is not where it was, since others have ended, and the search begins again
 EVENT = 1.0  # seconds: refusals within them cut the rate once
 CALLS_PER_DOUBLING = 3.0  # and the time of an event at least: a search doubles the pace
 SLOWEST = 0.05  # calls a second
@@ -279,12 +280,15 @@ class Pace:
         self._since = self.next_start = now
 
     def rate(self, now: float) -> float:
-        seconds = max(0.0, now - self._since)
-        if self._is_searching:
-            doublings = min(30.0, seconds / max(EVENT, CALLS_PER_DOUBLING / self.w))
-            return float(self.w * 2.0**doublings)
-        back = max(cbrt((1 - CUT) * self.w / GROWTH), min(LEAST_CALLS / self.w, LONGEST), self.longest_pause)
-        return self.w * (1 + (1 - CUT) * (seconds / back - 1) ** 3)
+        seconds, rate = max(0.0, now - self._since), 0.0
+        if not self._is_searching:
+            back = max(cbrt((1 - CUT) * self.w / GROWTH), min(LEAST_CALLS / self.w, LONGEST), self.longest_pause)
+            rate = self.w * (1 + (1 - CUT) * (seconds / back - 1) ** 3)
+            seconds -= BEYOND * back
+        if seconds >= 0:
+            doubling = max(EVENT, CALLS_PER_DOUBLING / self.w)
+            rate = max(rate, self.w * 2.0 ** min(30.0, seconds / doubling))
+        return rate
 
     def start(self, now: float) -> None:
         """A call starts, and delays the next one."""
