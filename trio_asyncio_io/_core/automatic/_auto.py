@@ -37,7 +37,8 @@ Ten rules:
     moment.
  5. Ranks: if three refusals are not paid by then, the calls that had at least the lowest refused rank tell the cause.
  6. Number: if no more of these calls were admitted than refused, the limit is the median of the refused ranks. When a
-    refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused.
+    refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused. After a
+    probe that was admitted, the next one has four calls.
  7. Rate: if more were admitted, or the number has fallen, a 429 is a rate. Starts are paced, from half of the rate that
     was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. From then on it follows
     the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.

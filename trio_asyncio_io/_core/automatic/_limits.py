@@ -21,6 +21,7 @@ HEADROOM = 1.25  # for a throughput that was measured too low
 GENERATIONS = 2  # of calls, of which a throughput is measured
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
+A_FEW = 4  # calls of a probe after one that was admitted: at a bucket, several are refused
 PROBE_AFTER = 0.15  # seconds after other calls: a burst at a bucket looks like a number
 FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
@@ -200,6 +201,7 @@ class Number:
         self.calls = self.known = max(1, known)
         self.most = most
         self.probe_after = self._wait = FIRST_TEST
+        self._step = 1  # the calls of a probe
         self._times = 1  # that one more was refused; 0: a probe was admitted since
         self._free_until = self._free_at = -inf  # no probe starts until then; the next call may be given back then
         self._is_given_back = False
@@ -230,19 +232,19 @@ class Number:
             self.known, self._is_given_back = self.known - 1, True
             self._free_until, self._free_at = now + FREE, now + EACH * (0.5 + random())
         elif credit >= 1 and self.probe_after <= 0 and self.known < self.most:
-            self.calls, self._free_until = self.known + 1, now + PROBE_AFTER
+            self.calls, self._free_until = min(self.most, self.known + self._step), now + PROBE_AFTER
 
     def refused(self, rank: int) -> None:
         """A probe was refused, as predicted: the next one comes later."""
         self.calls = self.known = max(1, rank)
-        self._times, self._is_given_back = self._times + 1, False
+        self._times, self._step, self._is_given_back = self._times + 1, 1, False
         self.probe_after = self._wait = min(LAST_TEST, 2 * self._wait)
 
     def admitted(self) -> None:
-        """A probe was admitted. If the service takes more than before, the next one comes soon."""
+        """A probe was admitted. If the service takes more than before, the next one comes soon, with a few calls."""
         self.known += 1
         if not self._is_given_back:
-            self._times = 0
+            self._times, self._step = 0, A_FEW
             self.probe_after = self._wait = FIRST_TEST
         self._is_given_back = False
 
