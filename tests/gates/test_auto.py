@@ -130,17 +130,20 @@ def test_after_a_refusal_no_call_starts_until_the_calls_before_it_are_settled() 
     assert driver.fill() == 1
 
 
-def test_after_a_freeze_calls_start_apart_for_a_moment() -> None:
+@pytest.mark.parametrize("outcome", [BUSY, THROTTLED], ids=["503", "429"])
+def test_after_a_freeze_calls_start_apart_until_one_is_answered(outcome: Outcome) -> None:
     driver = Driver(Auto(start=8, most=8))
     driver.fill()
     driver.now = 0.1
-    driver.end(BUSY)
+    driver.end(outcome)
     for _ in range(7):
         driver.end()
     driver.wait()
     assert driver.fill() == 1
-    driver.now = 0.1 + 3 * 0.2 + 0.01
-    assert driver.fill() == 7
+    driver.now += 0.01
+    assert driver.fill() == 0
+    driver.end()
+    assert driver.fill() == 8
 
 
 def test_a_refusal_of_a_rank_that_is_admitted_starts_no_freeze() -> None:
