@@ -33,8 +33,8 @@ Ten rules:
  2. Plateau: when most of the last calls take twice the latency of the first ones, growth ends at the calls that the
     throughput needs without a wait. At times twice as many are tested: if the throughput is 1.4 x, growth goes on.
  3. Credit: a refusal that is paid changes nothing.
- 4. Freeze: after another refusal, no call starts until all calls before it are settled. Then calls start apart, for a
-    moment or until one of them is answered.
+ 4. Freeze: after another refusal, no call starts until all calls before it are settled. Then calls start apart: for a
+    moment after a 429, and until one is answered after a 5xx.
  5. Ranks: if three refusals are not paid by then, the calls that had at least the lowest refused rank tell the cause.
  6. Number: if no more of these calls were admitted than refused, the limit is the median of the refused ranks. When a
     refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused. After a
@@ -235,7 +235,7 @@ class Auto(ConfiguredGate):
         self._answers += 1
         if self._refusals.error is not None:
             self._refusals.end()
-        if start > self._frozen_at:
+        if start > self._frozen_at and self._kind == "overload":  # the service is not down, and nothing says a rate
             self._frozen_at = -inf
         if start > self._outage.since:
             if self._outage.is_on:
@@ -319,7 +319,7 @@ class Auto(ConfiguredGate):
         """All calls before the freeze are settled."""
         self._is_frozen = False
         if self._growth.is_by_time:
-            self._growth.double(now, self._growth.calls)
+            self._growth.double(self._frozen_at + APART_FOR * self._calls.settling, self._growth.calls)
         self._settle(now, self._frozen_at)
         self._judge(now)
 
