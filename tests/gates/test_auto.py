@@ -7,6 +7,7 @@ from math import inf
 
 import pytest
 
+from trio_asyncio_io._core.automatic._evidence import Call, Evidence
 from trio_asyncio_io.gates import Auto, Outcome
 
 OK = Outcome("ok")
@@ -195,6 +196,15 @@ def test_refusals_that_three_times_twenty_five_calls_do_not_pay_are_a_number() -
     driver.wait()
     assert driver.gate.delay(driver.now, 1.0) == inf
     assert driver.gate.limit == 4
+
+
+@pytest.mark.parametrize(("in_a_row", "is_chance"), [(1, True), (4, False)])
+def test_refusals_are_chance_unless_several_calls_in_a_row_are_refused(in_a_row: int, is_chance: bool) -> None:
+    evidence = Evidence()
+    for number in range(400):
+        evidence.add(Call(float(number), rank=10, was_refused=number % (10 * in_a_row) < in_a_row))
+    assert evidence.share == 0.1
+    assert evidence.is_chance is is_chance
 
 
 def test_a_refusal_that_is_paid_stops_no_call() -> None:

@@ -42,8 +42,8 @@ Ten rules:
  7. Rate: if more were admitted, or the number has fallen, a 429 is a rate. Starts are paced, from half of the rate that
     was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. From then on it follows
     the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.
- 8. Chance: if more were admitted, a 5xx is chance, unless refused calls have higher ranks than admitted ones. Chance of
-    up to 18 % of the calls costs nothing. Otherwise others use the service, too, and half the limit is taken for a
+ 8. Chance: if more were admitted, a 5xx is chance, unless calls are often refused in a row, as by a full service. Chance
+    of up to 18 % of the calls costs nothing. Otherwise others use the service, too, and half the limit is taken for a
     number. A service that has answered 429 states its limit so: its 5xx are chance.
  9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service.
 10. Sharing: other tasks may use the service. So a number is one call less for 0.2 s in 2 s; if the call after that is

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 DEVIATIONS = 2.0  # a longer freeze costs more than a refusal that comes late (RFC 6298 takes 4)
@@ -19,7 +20,7 @@ STRIKES = 3  # refusals that are not paid have a cause: one or two may be chance
 MEMORY = 400  # calls: the share of failures has an error of a quarter if it is 4 %
 
 MOST_FAILING = 0.18  # of the calls fail by chance at most: a full service refuses more
-AT_LIMIT = 0.75  # of the admitted calls have a lower rank than a refused one: half by chance, all at a limit
+IN_PAIRS = 2.0  # times as many refusals in a row as by chance: a full service has 4 to 8 times as many
 
 IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
 FIRST_LOOK = 0.1  # seconds between probes
@@ -161,13 +162,10 @@ class Evidence:
 
     @property
     def is_chance(self) -> bool:
-        """Whether calls are refused at any rank, and not only while many run (the statistic of Mann and Whitney)."""
-        if self.share > MOST_FAILING:
-            return False
-        admitted = sorted(call.rank for call in self._calls if not call.was_refused)
-        refused = [call.rank for call in self._calls if call.was_refused]
-        lower = sum(bisect_left(admitted, rank) + bisect_right(admitted, rank) for rank in refused) / 2
-        return lower < AT_LIMIT * len(admitted) * len(refused)
+        """Whether refusals are independent of each other. A full service also refuses the calls after a refused one."""
+        refused = [call.was_refused for call in self._calls]
+        pairs = sum(before and after for before, after in pairwise(refused))
+        return self.share <= MOST_FAILING and pairs <= 1 + IN_PAIRS * self.share * sum(refused)
 
     def clear(self) -> None:
         """The refusals have led to a cut, or to another hypothesis."""
