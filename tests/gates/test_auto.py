@@ -8,6 +8,7 @@ from math import inf
 import pytest
 
 from trio_asyncio_io._core.automatic._evidence import Call, Evidence
+from trio_asyncio_io._core.automatic._limits import Number
 from trio_asyncio_io.gates import Auto, Outcome
 
 OK = Outcome("ok")
@@ -115,6 +116,18 @@ def test_a_place_that_another_task_has_taken_is_one_call_fewer() -> None:
     driver.end(THROTTLED, position=-1)
     assert driver.fill() == 0
     assert driver.gate.finding == "19 calls at once: the service refused one more 2 times"
+
+
+def test_a_number_is_tested_seldom_while_it_stays_and_soon_after_it_has_fallen() -> None:
+    number = Number(20, most=800)
+    for answers in (16, 32, 64):
+        number.refused(20)
+        assert number.probe_after == answers
+    number.answered(0.0, credit=0.0)
+    assert number.known == 19  # one is given back
+    number.refused(19)
+    assert number.cause.startswith("19 calls at once")
+    assert number.probe_after == 8
 
 
 def test_after_a_refusal_no_call_starts_until_the_calls_before_it_are_settled() -> None:

@@ -235,10 +235,11 @@ class Number:
             self.calls, self._free_until = min(self.most, self.known + self._step), now + PROBE_AFTER
 
     def refused(self, rank: int) -> None:
-        """A probe was refused, as predicted: the next one comes later."""
+        """A probe was refused. If that confirms the number, the next one comes later; else others have taken a place."""
+        is_confirmed = rank >= self.known + self._is_given_back
         self.calls = self.known = max(1, rank)
         self._times, self._step, self._is_given_back = self._times + 1, 1, False
-        self.probe_after = self._wait = min(LAST_TEST, 2 * self._wait)
+        self.probe_after = self._wait = min(LAST_TEST, 2 * self._wait) if is_confirmed else FIRST_TEST
 
     def admitted(self) -> None:
         """A probe was admitted. If the service takes more than before, the next one comes soon, with a few calls."""
