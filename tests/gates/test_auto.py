@@ -358,6 +358,21 @@ def test_the_limit_returns_after_an_outage() -> None:
     assert driver.gate.limit >= before
 
 
+def test_after_an_outage_time_alone_does_not_allow_more_calls_than_were_admitted_before() -> None:
+    driver = Driver(Auto(start=20, most=200))
+    driver.fill()
+    driver.now += 0.01
+    while driver.running:
+        driver.end()
+    go_down(driver)
+    driver.wait()
+    assert driver.fill() == 1
+    driver.now += 0.1
+    driver.end()
+    driver.now += 1.0
+    assert driver.fill() == 20
+
+
 def test_the_gate_gives_up_with_the_error_of_the_service() -> None:
     driver = Driver(Auto(give_up=60.0))
     go_down(driver)

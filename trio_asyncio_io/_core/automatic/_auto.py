@@ -45,7 +45,8 @@ Ten rules:
  8. Chance: if more were admitted, a 5xx is chance, unless calls are often refused in a row, as by a full service. Chance
     of up to 18 % of the calls costs nothing. Otherwise others use the service, too, and half the limit is taken for a
     number. A service that has answered 429 states its limit so: its 5xx are chance.
- 9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service.
+ 9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service. Then
+    growth begins anew, by time up to as many calls as were admitted before.
 10. Sharing: other tasks may use the service. So a number is one call less for 0.2 s in 2 s; if the call after that is
     refused, another task has taken the place. A task whose first call is answered with 429 begins with one call.
 
@@ -201,7 +202,7 @@ class Auto(ConfiguredGate):
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
         if not self._calls.started:
-            self._growth.double(now, self.first)
+            self._growth.double(now, self.first, self.unanswered)
         if self._refusals.error is not None:
             self._refusals.skip(max(0.0, now - max(self._outage.until, self._paused_until)))
         self._calls.start(now)
@@ -318,8 +319,9 @@ class Auto(ConfiguredGate):
     def _thaw(self, now: float) -> None:
         """All calls before the freeze are settled."""
         self._is_frozen = False
-        if self._growth.is_by_time:
-            self._growth.double(self._frozen_at + APART_FOR * self._calls.settling, self._growth.calls)
+        growth = self._growth
+        if growth.is_by_time:
+            growth.double(self._frozen_at + APART_FOR * self._calls.settling, growth.calls, growth.top)
         self._settle(now, self._frozen_at)
         self._judge(now)
 
@@ -394,7 +396,7 @@ class Auto(ConfiguredGate):
         elif self._kind == "throttled":
             self._to_rate(now)
         else:
-            self._growth.double(now, self.first)
+            self._growth.double(now, self.first, max(self.first, self._evidence.highest_rank + 1))
             self._limit = self._growth
 
     def up_to(self, most: int) -> Auto:

@@ -85,17 +85,17 @@ class Growth:
     """
 
     def __init__(self, first: float, top: float, most: int) -> None:
-        self.most, self._top = most, top
+        self.most = most
         self.latency = Latency()
         self._skip = 0  # answers that are not measured
         self._wait = FIRST_TEST  # throughputs until a test
         self._before: tuple[float, float] | None = None  # the calls and their throughput before a test
-        self.double(inf, first)
+        self.double(inf, first, top)
 
-    def double(self, now: float, calls: float) -> None:
-        """Double the calls by time, from so many on."""
+    def double(self, now: float, calls: float, top: float) -> None:
+        """Double the calls by time, from so many on, up to `top`."""
         self.grow(now, calls)
-        self.is_by_time, self._first, self._began = True, calls, now
+        self.is_by_time, self._first, self.top, self._began = True, calls, top, now
 
     def grow(self, now: float, calls: float) -> None:
         """Add calls with each answer, from so many on."""
@@ -121,9 +121,9 @@ class Growth:
     def wait(self, now: float, running: int) -> float:
         if self.is_by_time:
             doublings = min(20.0, max(0.0, now - self._began) / DOUBLING)
-            self.calls = min(self._top, self._first * 2**doublings)
-            if self.calls >= self._top:
-                self.grow(now, self._top)
+            self.calls = min(self.top, self._first * 2**doublings)
+            if self.calls >= self.top:
+                self.grow(now, self.top)
         if running < int(self.calls + ROUNDING):
             return 0.0
         if not self.is_by_time:
