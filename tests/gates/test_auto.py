@@ -119,7 +119,7 @@ def test_a_place_that_another_task_has_taken_is_one_call_fewer() -> None:
 
 
 def test_a_number_is_tested_seldom_while_it_stays_and_soon_after_it_has_fallen() -> None:
-    number = Number(20, most=800)
+    number = Number(20, most=800, few=1)
     for answers in (16, 32, 64):
         number.refused(20)
         assert number.probe_after == answers

@@ -37,8 +37,8 @@ Ten rules:
     moment after a 429, and until one is answered after a 5xx.
  5. Ranks: if three refusals are not paid by then, the calls that had at least the lowest refused rank tell the cause.
  6. Number: if no more of these calls were admitted than refused, the limit is the median of the refused ranks. When a
-    refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused. After a
-    probe that was admitted, the next one has four calls.
+    refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused. With
+    429, the next one after one that was admitted has four calls, of which a bucket refuses several.
  7. Rate: if more were admitted, or the number has fallen, a 429 is a rate. Starts are paced, from half of the rate that
     was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. From then on it follows
     the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.
@@ -74,6 +74,7 @@ from ._limits import EVENT, FIRST_CALLS, Growth, Number, Pace
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
+A_FEW = 4  # calls of a probe after one that was admitted: several are refused with 429 if the number is a bucket
 BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
 ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
 APART, APART_FOR = 4, 3.0  # starts in the time of a refusal, until three times that of a freeze after its begin
@@ -344,7 +345,8 @@ class Auto(ConfiguredGate):
 
     def _to_number(self, now: float, number: int) -> None:
         self._evidence.accepted = 0.0
-        self._limit, self._cut_at = Number(min(number, self.limit), self.most), now
+        few = A_FEW if self._kind == "throttled" else 1
+        self._limit, self._cut_at = Number(min(number, self.limit), self.most, few), now
 
     def _accept(self, now: float) -> None:
         """Refusals that no cut prevents: single calls fail, whatever the load is."""

@@ -21,7 +21,6 @@ HEADROOM = 1.25  # for a throughput that was measured too low
 GENERATIONS = 2  # of calls, of which a throughput is measured
 
 FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
-A_FEW = 4  # calls of a probe after one that was admitted: at a bucket, several are refused
 PROBE_AFTER = 0.15  # seconds after other calls: a burst at a bucket looks like a number
 FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
@@ -191,15 +190,16 @@ class Number:
     Args:
         known: The number.
         most: Upper limit of calls at once.
+        few: The calls of a probe after one that was admitted.
 
     Attributes:
         known: The number, without a call that is given back. While a probe is under way, `calls` is higher.
         probe_after: The answers until a probe.
     """
 
-    def __init__(self, known: int, most: int) -> None:
+    def __init__(self, known: int, most: int, few: int) -> None:
         self.calls = self.known = max(1, known)
-        self.most = most
+        self.most, self.few = most, few
         self.probe_after = self._wait = FIRST_TEST
         self._step = 1  # the calls of a probe
         self._times = 1  # that one more was refused; 0: a probe was admitted since
@@ -242,10 +242,10 @@ class Number:
         self.probe_after = self._wait = min(LAST_TEST, 2 * self._wait) if is_confirmed else FIRST_TEST
 
     def admitted(self) -> None:
-        """A probe was admitted. If the service takes more than before, the next one comes soon, with a few calls."""
+        """A probe was admitted. If the service takes more than before, the next one comes soon."""
         self.known += 1
         if not self._is_given_back:
-            self._times, self._step = 0, A_FEW
+            self._times, self._step = 0, self.few
             self.probe_after = self._wait = FIRST_TEST
         self._is_given_back = False
 
