@@ -43,7 +43,7 @@ Ten rules:
     was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. From then on it follows
     the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.
  8. Chance: if more were admitted, a 5xx is chance, unless calls are often refused in a row, as by a full service. Chance
-    of up to 18 % of the calls costs nothing. Otherwise others use the service, too, and half the limit is taken for a
+    of up to 18 % of the calls costs nothing. Otherwise others use the service, too, and 3/4 of the limit are taken for a
     number. A service that has answered 429 states its limit so: its 5xx are chance.
  9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service. Then
     growth begins anew, by time up to as many calls as were admitted before.
@@ -74,6 +74,7 @@ from ._limits import EVENT, FIRST_CALLS, Growth, Number, Pace
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
+SHARED = 0.75  # of the limit is left, since others use the service, too: each further refusal that is not paid cuts again
 A_FEW = 4  # calls of a probe after one that was admitted: several are refused with 429 if the number is a bucket
 BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
 ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
@@ -340,7 +341,7 @@ class Auto(ConfiguredGate):
         elif not is_throttled and (evidence.accepted or not is_number) and evidence.is_chance:
             self._accept(now)
         else:
-            self._to_number(now, middle if is_number else self.limit // 2)
+            self._to_number(now, middle if is_number else int(SHARED * self.limit))
         evidence.clear()
 
     def _to_number(self, now: float, number: int) -> None:
