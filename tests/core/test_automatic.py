@@ -166,7 +166,7 @@ def test_probes_of_a_service_that_stays_down_become_rarer() -> None:
 
 
 def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
-    number, waits = Number(60, 800), []
+    number, waits = Number(60, 800, 4), []
     for _ in range(8):
         number.refused(60)
         waits.append(number.probe_after)
@@ -174,7 +174,7 @@ def test_tests_of_a_number_become_rarer_up_to_one_in_512_answers() -> None:
 
 
 def test_after_a_probe_that_was_admitted_the_next_one_comes_soon() -> None:
-    number = Number(10, 800)
+    number = Number(10, 800, 4)
     number.refused(10)
     assert number.probe_after == 16
     number.admitted()
@@ -184,7 +184,7 @@ def test_after_a_probe_that_was_admitted_the_next_one_comes_soon() -> None:
 
 
 def test_a_call_that_was_given_back_and_admitted_again_makes_no_probe_come_sooner() -> None:
-    number = Number(10, 800)
+    number = Number(10, 800, 4)
     number.answered(1.0, 0.0)
     assert (number.known, number.calls) == (9, 10)
     assert number.cause.startswith("10 calls at once: ")

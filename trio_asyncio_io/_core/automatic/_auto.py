@@ -37,14 +37,14 @@ Ten rules:
     moment after a 429, and until one is answered after a 5xx.
  5. Ranks: if three refusals are not paid by then, the calls that had at least the lowest refused rank tell the cause.
  6. Number: if no more of these calls were admitted than refused, the limit is the median of the refused ranks. When a
-    refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused. With
-    429, the next one after one that was admitted has four calls, of which a bucket refuses several.
+    refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused. After a
+    probe that was admitted, the next one has four calls if 429 was the answer: a bucket refuses several.
  7. Rate: if more were admitted, or the number has fallen, a 429 is a rate. Starts are paced, from half of the rate that
     was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. From then on it follows
     the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.
- 8. Chance: if more were admitted, a 5xx is chance, unless calls are often refused in a row, as by a full service. Chance
-    of up to 18 % of the calls costs nothing. Otherwise others use the service, too, and 3/4 of the limit are taken for a
-    number. A service that has answered 429 states its limit so: its 5xx are chance.
+ 8. Chance: if more were admitted, a 5xx is chance, unless calls are often refused in a row, as by a full service. Then
+    others use the service, too, and 3/4 of the limit are taken for a number. Chance of up to 18 % of the calls costs
+    nothing. A service that has answered 429 states its limit so: its 5xx are chance.
  9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service. Then
     growth begins anew, by time up to as many calls as were admitted before.
 10. Sharing: other tasks may use the service. So a number is one call less for 0.2 s in 2 s; if the call after that is
@@ -74,7 +74,7 @@ from ._limits import EVENT, FIRST_CALLS, Growth, Number, Pace
 START = 8  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
-SHARED = 0.75  # of the limit is left, since others use the service, too: each further refusal that is not paid cuts again
+SHARED = 0.75  # of the limit is left if others use the service, too: each further refusal that is not paid cuts again
 A_FEW = 4  # calls of a probe after one that was admitted: several are refused with 429 if the number is a bucket
 BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
 ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
