@@ -235,7 +235,7 @@ class Number:
             self.calls, self._free_until = min(self.most, self.known + self._step), now + PROBE_AFTER
 
     def refused(self, rank: int) -> None:
-        """A probe was refused. If this confirms the number, the next one comes later; else others have a place of it."""
+        """A probe was refused. If this confirms the number, the next one comes later; else others have a place."""
         is_confirmed = rank >= self.known + self._is_given_back
         self.calls = self.known = max(1, rank)
         self._times, self._step, self._is_given_back = self._times + 1, 1, False
