@@ -251,21 +251,24 @@ class AsyncioLoop:
     def _start_or_cancel(self, call: _Call) -> None:
         if self._is_closing:  # the loop cancels the tasks that it had, and would leave a new one
             return
-        if call.task is None:
+        task = call.task
+        if not call.has_started:
+            call.has_started = True
             call.task = self._loop.create_task(call.awaited(), context=call.context)
             call.task.add_done_callback(lambda _: self._to_trio.put(call))
-        else:
-            call.task.cancel()  # no effect if it is done
+        elif task is not None:
+            task.cancel()  # no effect if it is done
 
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """A call of a coroutine function, its Trio task and its asyncio task."""
+    """A call of a coroutine function, its Trio task and its asyncio task, until its result is taken."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     context: Context = field(default_factory=copy_context, init=False)
     waiter: trio.lowlevel.Task = field(default_factory=trio.lowlevel.current_task, init=False)
+    has_started: bool = field(default=False, init=False)
     task: asyncio.Task[tuple[Any, BaseException | None]] | None = field(default=None, init=False)
     raise_cancel: Callable[[], NoReturn] | None = field(default=None, init=False)
 
