@@ -155,7 +155,7 @@ def test_probes_of_a_service_that_stays_down_become_rarer() -> None:
         waits.append(outage.until - now)
         now = outage.until
         outage.probe(now)
-    assert waits[:4] == pytest.approx([0.1] * 4)
+    assert waits[:4] == pytest.approx([0.2] * 4)
     assert waits[11] == pytest.approx(sum(waits[:11]) / 4)
     assert max(waits) == pytest.approx(5.0)
     outage.end()

@@ -46,11 +46,11 @@ class Driver:
         return delay
 
 
-def test_eight_calls_start_and_their_number_doubles_by_time_up_to_128() -> None:
+def test_eight_calls_start_and_their_number_doubles_by_time_by_at_most_128_a_second_up_to_128() -> None:
     driver = Driver(Auto())
     assert driver.fill() == 8
-    for expected in (16, 32, 64, 128):
-        driver.now += 0.12
+    for seconds, expected in ((0.12, 16), (0.25, 48), (0.25, 80), (0.5, 128)):
+        driver.now += seconds
         driver.fill()
         assert len(driver.running) == expected
     driver.now += 60.0

@@ -28,8 +28,8 @@ The gate has one limit at a time, and the next refusals test it:
 
 Ten rules:
 
- 1. Growth begins with 8 calls and doubles them by time, up to 128: the first answer may take a minute. Then each answer
-    adds two calls, up to the maximum.
+ 1. Growth begins with 8 calls and doubles them by time, but adds at most 128 a second, up to 128 in all: the first
+    answer may take a minute. Then each answer adds two calls, up to the maximum.
  2. Plateau: when most of the last calls take twice the latency of the first ones, growth ends at the calls that the
     throughput needs without a wait. At times twice as many are tested: if the throughput is 1.4 x, growth goes on.
  3. Credit: a refusal that is paid changes nothing.
@@ -89,9 +89,9 @@ _log = logging.getLogger("trio_asyncio_io")
 class Auto(ConfiguredGate):
     """Finds how many calls at once, or a second, the service takes. `capacity="auto"` is short for `capacity=Auto()`.
 
-    It starts with 8 calls and doubles them each 0.12 s up to 128. Then each answer adds two calls, up to `most`, unless
-    calls wait in the service: more than half of the last calls took twice the latency of the first ones. From time to
-    time it tests whether twice as many calls gain throughput.
+    It starts with 8 calls and doubles them each 0.12 s, but adds at most 128 a second, up to 128 in all. Then each
+    answer adds two calls, up to `most`, unless calls wait in the service: more than half of the last calls took twice
+    the latency of the first ones. From time to time it tests whether twice as many calls gain throughput.
 
     The service's refusals say what its limit is. If it refuses calls beyond a number, this number stays, and one call
     more tests it after 8 to 512 answers. If it refuses calls by their rate, starts are paced like TCP (CUBIC, RFC
@@ -99,7 +99,7 @@ class Auto(ConfiguredGate):
     429. Another refusal for which there are not 25 other calls stops all starts until it is known how the calls before
     it ended: for about the time of a refusal.
 
-    In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.1 s
+    In an outage, when five calls in a row are refused and none is admitted, single calls probe the service, after 0.2 s
     at first and later after a quarter of the time for which it has been down, 5 s at most. Then the gate begins again.
     If the service states how long to wait (`Retry-After`), no call starts for that time plus up to 10 %, at most 60 s;
     a longer time is logged once, as a warning. A second or less applies to the refused call only (its retry strategy).
@@ -204,7 +204,7 @@ class Auto(ConfiguredGate):
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
         if not self._calls.started:
-            self._growth.double(now, self.first, self.unanswered)
+            self._growth.climb(now, self.first, self.unanswered)
         if self._refusals.error is not None:
             self._refusals.skip(max(0.0, now - max(self._outage.until, self._paused_until)))
         self._calls.start(now)
@@ -323,7 +323,7 @@ class Auto(ConfiguredGate):
         self._is_frozen = False
         growth = self._growth
         if growth.is_by_time:
-            growth.double(self._frozen_at + APART_FOR * self._calls.settling, growth.calls, growth.top)
+            growth.climb(self._frozen_at + APART_FOR * self._calls.settling, growth.calls, growth.top)
         self._settle(now, self._frozen_at)
         self._judge(now)
 
@@ -399,7 +399,7 @@ class Auto(ConfiguredGate):
         elif self._kind == "throttled":
             self._to_rate(now)
         else:
-            self._growth.double(now, self.first, max(self.first, self._evidence.highest_rank + 1))
+            self._growth.climb(now, self.first, max(self.first, self._evidence.highest_rank + 1))
             self._limit = self._growth
 
     def up_to(self, most: int) -> Auto:

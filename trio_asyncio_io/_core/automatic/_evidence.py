@@ -23,7 +23,7 @@ MOST_FAILING = 0.18  # of the calls fail by chance at most: a full service refus
 IN_PAIRS = 2.0  # times as many refusals in a row as by chance: a full service has 4 to 8 times as many
 
 IN_A_ROW = 5  # refusals: the probability of a service that takes half of the calls is 1/32
-FIRST_LOOK = 0.1  # seconds between probes
+FIRST_LOOK = 0.2  # seconds between probes
 LATER_LOOKS = 0.25  # of the time of an outage: probes of a service that stays down become rarer
 LONGEST_LOOK = 5.0  # seconds: a service that is full of the calls of other tasks has free places now and then
 

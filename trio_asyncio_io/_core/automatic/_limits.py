@@ -13,6 +13,7 @@ from ..._values.describe import amount, plural
 from ._evidence import ROUNDING
 
 DOUBLING = 0.12  # seconds: a refusal that takes 20 ms lets the limit grow by an eighth
+PER_SECOND = 128.0  # calls that are added by time at most: before a refusal of 0.1 s is known, 13 calls start in vain
 FIRST_CALLS = 16  # whose latency is that of a service without load
 SLOWER = 2.0  # times that latency: calls wait
 GAIN = 2.0  # calls that an answer adds: the limit triples with each generation of calls
@@ -89,12 +90,12 @@ class Growth:
         self._skip = 0  # answers that are not measured
         self._wait = FIRST_TEST  # throughputs until a test
         self._before: tuple[float, float] | None = None  # the calls and their throughput before a test
-        self.double(inf, first, top)
+        self.climb(inf, first, top)
 
-    def double(self, now: float, calls: float, top: float) -> None:
+    def climb(self, now: float, calls: float, top: float) -> None:
         """Double the calls by time, from so many on, up to `top`."""
         self.grow(now, calls)
-        self.is_by_time, self._first, self.top, self._began = True, calls, top, now
+        self.is_by_time, self.top, self._climbed_at = True, top, now
 
     def grow(self, now: float, calls: float) -> None:
         """Add calls with each answer, from so many on."""
@@ -118,16 +119,18 @@ class Growth:
         return f"{int(self.calls + ROUNDING):,} calls at once: {self.reason or 'the service has refused none'}"
 
     def wait(self, now: float, running: int) -> float:
-        if self.is_by_time:
-            doublings = min(20.0, max(0.0, now - self._began) / DOUBLING)
-            self.calls = min(self.top, self._first * 2**doublings)
+        if self.is_by_time and now > self._climbed_at:
+            seconds, self._climbed_at = now - self._climbed_at, now
+            doublings = min(20.0, seconds / DOUBLING)
+            self.calls = min(self.top, self.calls * 2**doublings, self.calls + PER_SECOND * seconds)
             if self.calls >= self.top:
                 self.grow(now, self.top)
         if running < int(self.calls + ROUNDING):
             return 0.0
         if not self.is_by_time:
             return inf
-        return max(1e-6, self._began + DOUBLING * log2((running + 1) / self._first) - now)
+        seconds = max(DOUBLING * log2((running + 1) / self.calls), (running + 1 - self.calls) / PER_SECOND)
+        return max(1e-6, self._climbed_at + seconds - now)
 
     def answered(self, now: float, running: int) -> None:
         """Measure an answer, while so many other calls run."""
