@@ -220,6 +220,15 @@ def test_refusals_are_chance_unless_several_calls_in_a_row_are_refused(in_a_row:
     assert evidence.is_chance is is_chance
 
 
+def test_refusals_that_are_not_paid_are_forgiven_after_three_seconds_without_one() -> None:
+    evidence = Evidence()
+    for start, was_refused in ((0.0, True), (0.1, True), (3.0, False)):
+        evidence.add(Call(start, rank=0, was_refused=was_refused))
+    assert evidence.credit == pytest.approx(3 / 25 - 2)
+    evidence.add(Call(3.2, rank=0))
+    assert evidence.credit == pytest.approx(1 / 25)
+
+
 def test_a_refusal_that_is_paid_stops_no_call() -> None:
     driver = Driver(Auto(start=64))
     driver.fill()

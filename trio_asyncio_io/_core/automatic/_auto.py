@@ -32,7 +32,7 @@ Ten rules:
     answer may take a minute. Then each answer adds two calls, up to the maximum.
  2. Plateau: when most of the last calls take twice the latency of the first ones, growth ends at the calls that the
     throughput needs without a wait. At times twice as many are tested: if the throughput is 1.4 x, growth goes on.
- 3. Credit: a refusal that is paid changes nothing.
+ 3. Credit: a refusal that is paid changes nothing. What others cost is forgiven after 3 s without a refusal.
  4. Freeze: after another refusal, no call starts until all calls before it are settled. Then calls start apart: for a
     moment after a 429, and until one is answered after a 5xx.
  5. Ranks: if three refusals are not paid by then, the calls that had at least the lowest refused rank tell the cause.

@@ -16,6 +16,7 @@ SPAN = 1.0  # seconds over which a rate is measured: a shorter time measures the
 FEW = 20  # calls, whose rate has an error of a quarter
 
 PRICE = 25.0  # calls that pay for a refusal: 0.04 refusals a call
+FORGIVEN_AFTER = 3.0  # seconds without a refusal: one call at once would pay for the refusals of 20 for a minute
 STRIKES = 3  # refusals that are not paid have a cause: one or two may be chance
 MEMORY = 400  # calls: the share of failures has an error of a quarter if it is 4 %
 
@@ -127,10 +128,15 @@ class Evidence:
         self.credit = self.accepted = 0.0
         self._calls: deque[Call] = deque(maxlen=MEMORY)
         self._since = inf  # the start of the first call whose refusal is not paid
+        self._refused_at = -inf  # the start of the last refused call
 
     def add(self, call: Call) -> None:
         """A call is settled. Calls come in the order of their starts."""
         self._calls.append(call)
+        if call.was_refused:
+            self._refused_at = call.start
+        elif self.credit < 0 and call.start > self._refused_at + FORGIVEN_AFTER:
+            self.credit = 0.0
         self.credit = min(1.0, self.credit) + 1 / PRICE + self.accepted - call.was_refused
         if self.credit >= 0:
             self._since = inf
