@@ -141,15 +141,12 @@ async def test_a_waiter_that_arrives_right_after_the_end_gets_the_outcome() -> N
             await call.wait()
         got.append(caught.value)
 
-    async def wait_late() -> None:
-        while not call.has_ended:
-            await trio.lowlevel.checkpoint()
-        await wait()
-
-    call = started(Scripted(default=Step(error=OSError("busy"))))
+    call = SharedCall(trio.sleep_forever, trio.CancelScope())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        nursery.start_soon(wait_late)
+        await wait_all_tasks_blocked()
+        call.end(error=OSError("busy"))
+        await wait()
     assert len(got) == 2
 
 

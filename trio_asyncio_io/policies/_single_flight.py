@@ -89,7 +89,8 @@ class single_flight(Policy[P, R]):  # noqa: N801 - used like a function
 class SharedCall(Generic[R]):
     """A call that is cancelled when nobody waits for it any longer, and that never outlives its waiters.
 
-    The task that starts it, by `CallTasks.start`, must also wait for it, without a checkpoint between.
+    The task that starts it, by `CallTasks.start`, must also wait for it, without a checkpoint between. When the last
+    waiter has left, the outcome is gone.
 
     Args:
         function: Returns the awaitable. Called once.
@@ -111,7 +112,7 @@ class SharedCall(Generic[R]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the call has returned, raised or unwound. A task that waits for it now gets its outcome."""
+        """Whether the call has returned, raised or unwound. Until its last waiter leaves, others get its outcome."""
         return self._ended.is_set()
 
     async def wait(self) -> R:
