@@ -102,11 +102,11 @@ class BlockedLoop(trio.abc.Instrument):
             innermost: The innermost frame of the stack; None for an empty one.
         """
         frames: list[FrameType] = []
-        while innermost is not None:
-            if self.is_user_frame(innermost) and innermost.f_code.co_name not in COMPREHENSIONS:
-                frames.append(innermost)
+        # Nothing else in this loop: if the other thread goes on meanwhile, `f_back` of Python 3.11 may be no frame
+        while isinstance(innermost, FrameType):
+            frames.append(innermost)
             innermost = innermost.f_back
-        return frames[::-1]
+        return [each for each in frames[::-1] if self.is_user_frame(each) and each.f_code.co_name not in COMPREHENSIONS]
 
     def is_user_frame(self, frame: FrameType) -> bool:
         """Whether neither Trio, this package nor the standard library defines a frame's code. For subclasses."""
