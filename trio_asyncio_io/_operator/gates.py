@@ -327,7 +327,7 @@ class Gates:
 
 @dataclass(eq=False, slots=True)  # not frozen: that would take three times as long to create
 class CallInGates:
-    """An admitted call, for its function: what `settle` corrects.
+    """An admitted call, whose weight `settle` corrects.
 
     As a context manager, it is the present call of its block, and reports its end to the gates. A generator with
     `@contextmanager` could not pass on an error that is a frozen dataclass.

@@ -180,7 +180,7 @@ class TaskPlaces:
         try:
             names = [file.name.split() for file in self._folder.iterdir()]
             return [(int(job), float(since)) for job, since in names]
-        except (OSError, ValueError):  # ValueError: the name of a file of others
+        except (OSError, ValueError):  # ValueError: a file that is not ours
             return []
 
     def _file(self, job: int, since: float) -> Path:
