@@ -29,6 +29,7 @@ HIDDEN = {
     "BlockedLoop.before_io_wait",
     "BlockedLoop.before_run",
     "Entry.__init__",
+    "NotAsyncError.for_coroutine",
     "NotAsyncError.for_result",
     "Options.bound",
     "Results.__init__",

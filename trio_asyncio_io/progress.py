@@ -152,8 +152,8 @@ def summary(statistics: Statistics, seconds: float) -> str:
         seconds: The elapsed time, not negative.
 
     Returns:
-        A string: outputs, seconds, outputs per second, retries, failures, timeouts, and what `gates_and_hedges`
-        returns.
+        Outputs, seconds, outputs per second, retries, failures, timeouts, and what `gates_and_hedges` returns, in one
+        string.
 
     Example:
         >>> from trio_asyncio_io.progress import summary

@@ -39,6 +39,18 @@ def test_no_docstring_describes_a_parameter_that_does_not_exist() -> None:
     assert wrong == {}
 
 
+def test_no_sentence_about_a_result_is_shown_as_its_type() -> None:
+    """Griffe takes what stands before the first colon of `Returns:` for the type."""
+    wrong = []
+    for name, public in PUBLIC.items():
+        members = vars(public).items() if inspect.isclass(public) else []
+        for member, value in [("", public), *members]:
+            line = (inspect.getdoc(value) or "").partition("Returns:\n")[2].partition("\n")[0]
+            if ": " in line and not member.startswith("_"):
+                wrong.append(f"{name}.{member}".rstrip("."))
+    assert wrong == []
+
+
 MODULE = '''
 def fetch(url, **arguments):
     """Fetch a struct<a int>, as `Cache` does.

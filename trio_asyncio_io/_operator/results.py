@@ -363,7 +363,7 @@ class Results(AnyByDefault, trio.abc.ReceiveChannel[R], Generic[R, E]):
         """What limits the operator, and what to change. Works while it runs, in the same thread, and after the block.
 
         Returns:
-            A `Verdict`. Print it: its sentences have the numbers on which it rests, by Little's law.
+            A `Verdict` to print. Its sentences have the numbers on which it rests, by Little's law.
 
         Example:
             async with ordered_wait(urls, fetch, timeout=5.0) as results:

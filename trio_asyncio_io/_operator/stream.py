@@ -126,7 +126,7 @@ def ordered_wait(
         And the other arguments, as for `Options`.
 
     Returns:
-        An async context manager for the `Results`: a receive channel with `snapshot()` and `statistics()`. Leaving the
+        An async context manager for the `Results`, a receive channel with `snapshot()` and `statistics()`. Leaving the
         block early cancels the running invocations and is not an error.
 
     Raises:

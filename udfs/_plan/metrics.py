@@ -145,7 +145,7 @@ def explain(metrics: Any, name: str | None = None) -> Verdict:
             query has one.
 
     Returns:
-        A `Verdict`. Print it: its sentences have the numbers on which it rests, by Little's law.
+        A `Verdict` to print. Its sentences have the numbers on which it rests, by Little's law.
 
     Raises:
         TypeError: `metrics` is none of these.

@@ -80,7 +80,7 @@ def client(
         options: Any other option of `httpx.AsyncClient`: `base_url`, `headers`, `auth` and so on.
 
     Returns:
-        A client. The caller closes it: `async with client() as http`, or `await http.aclose()`.
+        A client, which the caller closes with `async with client() as http` or `await http.aclose()`.
 
     Raises:
         ValueError: A limit is out of its range; no certificates can be loaded from `verify`; or the option is
