@@ -29,7 +29,7 @@ from ._core.observer import Meter
 from ._core.options import Options
 from ._core.snapshot import Snapshot
 from ._operator.errors import AttemptTimeoutError
-from ._values.describe import describe, duration, printable
+from ._values.describe import describe, duration, plural, printable
 from ._values.exceptions import leaves_of, text_of
 from ._watch.job import TaskTimes
 from ._watch.page import frame_of, page
@@ -314,10 +314,14 @@ URL = re.compile(r"(?<![\w+.-])([a-zA-Z][\w+.-]*://)(?:[^\s/?#'\"<>]*@)?([^\s/?#
 
 
 def _options_of(options: Options) -> dict[str, str]:
-    """Names and values of the options of an operator, without those that are None or False."""
-    found = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "observer"}
-    given = {name: _shown(value) for name, value in found.items() if value is not None and value is not False}
-    return {**given, "timeout": duration(options.timeout)}
+    """Names and values of the options of an operator, without those that have no effect."""
+    unused = {"observer"} | (set() if options.gates else {"gate"}) | (set() if options.group else {"group_wait"})
+    found = {each.name: getattr(options, each.name) for each in fields(options) if each.name not in unused}
+    return {
+        name: duration(value) if name in ("timeout", "group_wait") else _shown(value)
+        for name, value in found.items()
+        if value is not None and value is not False
+    }
 
 
 def _message_of(error: Exception, value: object, *, values: bool) -> str:
@@ -345,7 +349,7 @@ def _type_of(error: BaseException) -> str:
 def _shown(value: Any) -> str:
     """An option. A snapshot's elements are not shown, because they may be secret."""
     if isinstance(value, Snapshot):
-        return f"a snapshot of {len(value):,} elements"
+        return f"a snapshot of {plural(len(value), 'element')}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if is_dataclass(value) and not isinstance(value, type):

@@ -52,6 +52,22 @@ async def test_it_has_the_verdict_and_the_options(path: Path, autojump_clock: Mo
     assert "retry" not in options
 
 
+async def test_options_that_have_no_effect_are_left_out(path: Path, autojump_clock: MockClock) -> None:
+    page = await run(path, {}, range(3), gate=[])
+    assert not {"gate", "group", "group_wait"} & set(page.sections["Options"])
+
+
+async def test_the_wait_of_a_group_has_its_unit(path: Path, autojump_clock: MockClock) -> None:
+    async def echo(values: list[int]) -> list[int]:
+        return values
+
+    with report(path) as observer:
+        async with ordered_wait(range(3), echo, timeout=5.0, group=10, observer=observer) as results:
+            assert [result async for result in results] == [0, 1, 2]
+    options = Page(path).sections["Options"]
+    assert options[options.index("group_wait") + 1] == "50 ms"
+
+
 async def test_failures_are_counted_by_type_with_examples(path: Path, autojump_clock: MockClock) -> None:
     script = {n: Step(error=ConnectionError(f"no <route> for {n}")) for n in range(5)} | {7: Step(inf)}
     page = await run(path, script, range(10), capacity=1)
@@ -165,7 +181,7 @@ async def test_each_count_is_in_the_bin_of_its_instant_also_after_a_silence(
 
 async def test_values_of_a_snapshot_are_not_shown(path: Path, autojump_clock: MockClock) -> None:
     page = await run(path, {}, [], restore=Snapshot((SnapshotElement(0, "secret"),)))
-    assert "a snapshot of 1 elements" in page.sections["Options"]
+    assert "a snapshot of 1 element" in page.sections["Options"]
     assert "secret" not in text_of(path)
 
 
