@@ -66,15 +66,15 @@ def _words(report: Report) -> Iterator[str]:
 
 
 def _runs(report: Report) -> Iterator[str]:
-    """The machine and the versions, with the parts that they hold for."""
+    """Each machine with its versions, after the parts that it has run."""
     runs: dict[str, list[str]] = {}
     for part, machine in report.machines.items():
         packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
         run = (
             f"commit {machine['commit']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}, "
-            f"with {packages}; the load was {machine['load']:.1f} at the start."
+            f"with {packages}"
         )
-        runs.setdefault(run, []).append(f"`{part}`")
+        runs.setdefault(run, []).append(f"`{part}` (load {machine['load']:.1f})")
     for run, parts in runs.items():
         yield f"* {', '.join(parts)}: {run}"
 

@@ -15,9 +15,9 @@ PAGES = Path(__file__).parents[2] / "docs" / "design"
 
 
 def test_the_page_names_the_commit_and_the_machine_of_each_part(report: Report) -> None:
-    machine = "2 cores, Linux, Python 3.11.7, with trio 0.35.0; the load was 0.5 at the start."
+    machine = "2 cores, Linux, Python 3.11.7, with trio 0.35.0"
     text = text_of(report, PAGE)
-    assert f"\n* `operator`: commit 1234abcd, {machine}\n* `scale`: commit 5678ef01, {machine}\n" in text
+    assert f"\n* `operator` (load 0.5): commit 1234abcd, {machine}\n* `scale` (load 0.5): commit 5678ef01, {machine}\n" in text
     assert "\nMedian of 3 alternating rounds. Part `operator`.\n" in text
 
 
