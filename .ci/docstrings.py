@@ -112,9 +112,11 @@ class Docstrings(griffe.Extension):
 def _with_reference_above(found: re.Match[str]) -> str:
     described, reference = found.groups()
     begun = re.sub("^And", "those below, and", reference)
-    sentence = f"**Parameters**: {begun[0].lower()}{begun[1:]}"
+    sentence = f"The parameters are {begun[0].lower()}{begun[1:]}"
+    if described:
+        return f"{sentence}.\n\nArgs:\n{described}"
     describes_more = found.string.startswith("    ", found.end())
-    return f"{sentence}:\n\nArgs:\n{described}" if described or describes_more else f"{sentence}.\n"
+    return f"{sentence}, and those below.\n\nArgs:\n" if describes_more else f"{sentence}.\n"
 
 
 def _list_options(obj: griffe.Function | griffe.Class, docstring: griffe.Docstring) -> None:

@@ -81,7 +81,7 @@ Fetch a struct&lt;a int>, as [`Cache`][made.Cache] does.
 
     `Cache`    is code here
 
-**Parameters**: those below, and the other arguments, as for [`Cache`][made.Cache]:
+The parameters are those below, and the other arguments, as for [`Cache`][made.Cache].
 
 Args:
     url: Its `address<x>`.
