@@ -108,7 +108,7 @@ def interleavings() -> str:
     _draw(figure, f"ordered: {_count(ordered)}", ordered, set())
     figure.y += 16
     _draw(figure, f"unordered: {_count(unordered)}", unordered, _nodes(unordered) - _nodes(ordered))
-    figure.label("A step to the right is one of the first record, a step down one of the second. Orange: it is ahead.")
+    figure.label("To the right, the first record moves; down, the second. Orange: the second is ahead.")
     return figure.svg()
 
 
