@@ -16,8 +16,20 @@ PAGES = Path(__file__).parents[2] / "docs" / "design"
 
 def test_the_page_names_the_commit_and_the_machine_of_each_part(report: Report) -> None:
     machine = "2 cores, Linux, Python 3.11.7, with trio 0.35.0"
+    runs = [f"* `operator` (load 0.5): commit 1234abcd, {machine}", f"* `scale` (load 0.5): commit 5678ef01, {machine}"]
     text = text_of(report, PAGE)
-    assert f"\n* `operator` (load 0.5): commit 1234abcd, {machine}\n* `scale` (load 0.5): commit 5678ef01, {machine}\n" in text
+    assert "\n".join(["", *runs, ""]) in text
+
+
+def test_parts_of_one_commit_and_machine_share_a_line(report: Report) -> None:
+    machine = report.machines["operator"]
+    report.put("options", [], {**machine, "load": 1.5})
+    text = text_of(report, PAGE)
+    assert "\n* `operator` (load 0.5), `options` (load 1.5): commit 1234abcd," in text
+
+
+def test_sentences_end_with_their_part(report: Report) -> None:
+    text = text_of(report, PAGE)
     assert "\nMedian of 3 alternating rounds. Part `operator`.\n" in text
 
 
