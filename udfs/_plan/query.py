@@ -12,7 +12,8 @@ from .._sent.function import check_arity, parameter_names, signature_of
 from .._sent.settings import CarryOver, Flatten, Mode
 from .._spark_thread.conversion import RowConversion
 from .arguments import StreamArguments, check_dataframe, column_names, for_session, make_settings
-from .memo import Memo, as_memo, check_memo, query_with_memo
+from .memo import Memo, as_memo
+from .memo_query import check_memo, query_with_memo
 from .metrics import check_metrics, observe
 from .row_plan import RowPlan, plan_rows
 from .schema import microseconds, new_columns

@@ -22,7 +22,9 @@ from trio_asyncio_io.integration import describe
 from trio_asyncio_io.rehearsal import Sample, record
 
 from .._plan.arguments import column_names, make_settings
-from .._plan.memo import Memo, as_memo, bucket_of, calling_partitions, claim, memo_settings
+from .._plan.memo import Memo, as_memo
+from .._plan.memo_layout import bucket_of, calling_partitions
+from .._plan.memo_query import claim, memo_settings
 from .._plan.row_plan import BUCKET_COLUMN, RowPlan, plan_rows
 from .._plan.schema import new_columns
 from .._plan.worker_python import for_map_in_arrow

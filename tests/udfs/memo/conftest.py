@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs import Memo
 from udfs._memo.directory import Directory
-from udfs._plan.memo import memo_schema
+from udfs._plan.memo_layout import memo_schema
 from udfs._sent.settings import Enrichment, MemoSettings
 from udfs._spark_thread.memo_rows import MemoRows
 

@@ -23,7 +23,7 @@ from udfs._memo.directory import Directory
 from udfs._memo.merge import rewrite
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer, _Log
-from udfs._plan.memo import memo_schema
+from udfs._plan.memo_layout import memo_schema
 
 NUMBERS = 500
 SCHEMA = memo_schema("ask", T.StructType([T.StructField("n", T.LongType())]), T.StringType(), ("n",))

@@ -28,7 +28,7 @@ from udfs._memo.location import absolute
 from udfs._memo.merge import compact, rewrite
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
-from udfs._plan.memo import memo_schema
+from udfs._plan.memo_layout import memo_schema
 
 NUMBER = T.StructType([T.StructField("n", T.LongType())])
 

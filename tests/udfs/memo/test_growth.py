@@ -17,7 +17,8 @@ from udfs._memo.keys import key_of
 from udfs._memo.merge import compact
 from udfs._memo.reader import Reader
 from udfs._memo.writer import Writer
-from udfs._plan.memo import check_answers, memo_schema
+from udfs._plan.memo import check_answers
+from udfs._plan.memo_layout import memo_schema
 from udfs._spark_thread.memo_table import add_answers
 
 NUMBER = T.StructType().add("n", "long")

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs import Memo, MemoError
-from udfs._plan.memo import _check_input_type, _old_names, as_memo
+from udfs._plan.memo import as_memo
+from udfs._plan.memo_query import _check_input_type, _old_names
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from udfs._memo.directory import Directory
 from udfs._memo.format import ParquetFile
 from udfs._memo.keys import key_of
 from udfs._memo.reader import Reader
-from udfs._plan.memo import memo_schema
+from udfs._plan.memo_layout import memo_schema
 from udfs._sent.extra_columns import METRICS_COLUMN, NUMBERS
 from udfs._spark_thread.batches import ranges
 

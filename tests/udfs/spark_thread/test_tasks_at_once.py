@@ -22,7 +22,7 @@ from udfs import ClusterBudget, HangUpError
 from udfs._limits.budgets import BudgetSource
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress
 from udfs._memo.directory import Directory
-from udfs._plan.memo import memo_schema
+from udfs._plan.memo_layout import memo_schema
 from udfs._pyspark_worker import WorkerConnection
 from udfs._sent.settings import Enrichment, MemoSettings
 from udfs._spark_task import SparkTask
