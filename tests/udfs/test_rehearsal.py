@@ -124,6 +124,12 @@ def test_the_query_is_built_once_for_any_number_of_capacities(monkeypatch: pytes
     assert built == [{"capacity": 50, "timeout": 5.0}, {"capacity": 1, "timeout": 5.0}]
 
 
+def test_the_error_for_an_unknown_argument_names_rehearse() -> None:
+    df: Any = SimpleNamespace(mapInArrow=print, sparkSession=None, isStreaming=False)
+    with pytest.raises(TypeError, match=r"^rehearse got an unexpected keyword argument 'weight': use "):
+        job.rehearse(df, None, "answer string", timeout=5.0, weight=len)
+
+
 def test_a_capacity_is_tested_if_the_sample_has_reached_that_of_all_tasks() -> None:
     (row,) = forecast_of(BY_NAME["gamma"], EVEN, 4, 40).rows
     assert not row.is_tested

@@ -37,12 +37,13 @@ _ARGS = re.compile(r"^Args:\n((?:(?: .*)?\n)*)", re.MULTILINE)
 _ENTRY = re.compile(r"^    (\w+): .*\n(?:     .*\n)*", re.MULTILINE)
 
 
-def check_keywords(function: Callable[..., Any], names: Collection[str]) -> None:
+def check_keywords(function: Callable[..., Any], names: Collection[str], caller: str = "") -> None:
     """Check the names of keyword arguments that a public function or class passes on.
 
     Args:
         function: The function or class, whose signature lists them.
         names: The given ones.
+        caller: The name in the message, if the user has called another function.
 
     Raises:
         TypeError: There is no such keyword argument. The message suggests the nearest one, or lists all.
@@ -53,7 +54,7 @@ def check_keywords(function: Callable[..., Any], names: Collection[str]) -> None
         if name not in known:
             nearest = [each for each in known if each.endswith(f"_{name}")] or get_close_matches(name, known, 1)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"use {', '.join(known)}"
-            raise TypeError(f"{function.__name__} got an unexpected keyword argument {name!r}: {hint}")
+            raise TypeError(f"{caller or function.__name__} got an unexpected keyword argument {name!r}: {hint}")
 
 
 def list_keywords(arguments: type, *sources: Any) -> Callable[[F], F]:

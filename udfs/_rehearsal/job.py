@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from trio_asyncio_io.integration import check_int
+from trio_asyncio_io.integration import check_int, check_keywords
 from trio_asyncio_io.rehearsal import Forecast
 
 from .._dataframe import ordered_wait, unordered_wait
@@ -119,6 +119,7 @@ def _check(df: Any, function: Any, schema: Any, mode: str, capacities: Sequence[
         raise ValueError(f'mode must be "ordered" or "unordered", got {mode!r}')
     if options.get("cluster_capacity") is not None:
         raise ValueError("rehearse compares capacity=, that of one task, got cluster_capacity=: omit it")
+    check_keywords(unordered_wait, options, "rehearse")  # the operator's own check would name the operator
     checked = {name: value for name, value in options.items() if name != "metrics"}  # an Observation is for one query
     for capacity in capacities:
         check_int("capacity", capacity, at_least=1)
