@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from .._memo.directory import Directory
 from .._memo.merge import merge
 from .._sent.arrow_types import parts_of
 from .._sent.settings import MemoSettings, Settings
-from .._spark_thread.memo_rows import MemoRows
+from .._spark_thread.memo_rows import with_answers
 from .._spark_version import VariantType
 from .memo import Memo
 from .memo_layout import bucket_of, calling_partitions, hashed_to, memo_schema, nullable
@@ -84,9 +85,7 @@ def query_with_memo(plan: RowPlan, memo: Memo) -> DataFrame:
     if settings.in_buckets:
         df = df.sortWithinPartitions(BUCKET_COLUMN, *([PLACE_COLUMN] if keeps_order else []))
     enrichment = replace(enrichment, settings=_unordered(enrichment.settings))
-    run = for_map_in_arrow(
-        enrichment.settings.function.name, lambda batches: MemoRows(enrichment, settings).run(batches)
-    )
+    run = for_map_in_arrow(enrichment.settings.function.name, partial(with_answers, enrichment, settings))
     fields, number = plan.schema.fields, len(plan.columns)
     place = [T.StructField(PLACE_COLUMN, T.LongType())] if keeps_order else []
     # Old answers may have nulls where this query declares NOT NULL

@@ -21,6 +21,7 @@ from trio_asyncio_io import AsyncFunction, RetryStrategy
 from trio_asyncio_io.integration import describe
 from trio_asyncio_io.rehearsal import Sample, record
 
+from .._memo.answers import BUCKETS
 from .._plan.arguments import column_names, make_settings
 from .._plan.memo import Memo, as_memo
 from .._plan.memo_layout import bucket_of, calling_partitions
@@ -191,7 +192,7 @@ def _remember(memo_rows: MemoRows, answers: Sequence[tuple[Row, Any]]) -> int:
 def _memo_rows(plan: RowPlan, memo: Memo) -> MemoRows:
     settings = replace(memo_settings(plan, memo, 1), in_buckets=False)
     claim(settings)
-    return MemoRows(plan.enrichment, settings)
+    return MemoRows(plan.enrichment, settings, range(BUCKETS))
 
 
 class _SampledFunction(AsyncFunction[Any, Any]):

@@ -1,7 +1,7 @@
 """Memo rows: answers rows from a memo. For each missing key, one row calls and the others wait.
 
-`MemoRows` works in Spark's thread. Its `Recorder` converts the results of calls, and writes them to the memo, in a
-thread of the loop.
+`with_answers` is what a task runs. Its `MemoRows` works in Spark's thread; the `Recorder` of that converts the results
+of calls, and writes them to the memo, in a thread of the loop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -78,14 +78,40 @@ class _Hits(NamedTuple):
     places: pa.Array
 
 
+def with_answers(
+    enrichment: Enrichment, memo: MemoSettings, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Enrich the rows of one partition from a memo. One task of each query, or micro-batch, merges the memo's files.
+
+    The first row tells which buckets the partition has. The number of the task does not: after `coalesce`, one task has
+    several partitions, and `union` numbers the tasks anew.
+
+    Args:
+        enrichment: How to enrich the rows.
+        memo: How to use the memo.
+        batches: The last column is the bucket.
+
+    Raises:
+        Exception, MemoError, OSError: As in `MemoRows`.
+    """
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is not None:
+        remainder = first.columns[-1][0].as_py() % memo.partitions
+        rows = MemoRows(enrichment, memo, range(remainder, BUCKETS, memo.partitions))
+        yield from rows.run(chain([first], batches))
+    if current_partition() == 0:
+        merge(Directory(memo.path, memo.schema))
+
+
 class MemoRows:
-    """Answers the rows of one task from a memo. All methods run in Spark's thread.
+    """Answers rows from a memo. All methods run in Spark's thread.
 
     A row whose answer is in the files stays Arrow data: only its inputs become Python values, for the key.
 
     Args:
         enrichment: How to enrich the rows.
         memo: How to use the memo.
+        buckets: The buckets that the rows may have.
 
     Attributes:
         waiting: How many rows wait for the call of another row.
@@ -96,13 +122,11 @@ class MemoRows:
         MemoError: The memo cannot be read.
     """
 
-    def __init__(self, enrichment: Enrichment, memo: MemoSettings) -> None:
-        self._partition = current_partition()
-        buckets = range(self._partition, BUCKETS, memo.partitions)
-        self._directory = Directory(memo.path, memo.schema)
-        self._reader = Reader(self._directory, buckets)
+    def __init__(self, enrichment: Enrichment, memo: MemoSettings, buckets: range) -> None:
+        directory = Directory(memo.path, memo.schema)
+        self._reader = Reader(directory, buckets)
         self.waiting = 0
-        self.writer = Writer(self._directory, memo.write_every, buckets)
+        self.writer = Writer(directory, memo.write_every, buckets)
         self.recorder = Recorder(enrichment, memo, self.writer)
         self._enrichment = enrichment
         self._settings = enrichment.settings
@@ -135,8 +159,6 @@ class MemoRows:
                 bound = max(1, self._settings.options.bound - self.waiting)
                 yield from self._received(operator.chunks_until(bound))
             yield from self._received(operator.last_chunks())
-        if self._partition == 0:  # one task of each query, and of each micro-batch
-            merge(self._directory)
 
     def _received(self, chunks: Iterator[list[Row]]) -> Iterator[pa.RecordBatch]:
         for rows in chunks:

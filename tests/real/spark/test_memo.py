@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -50,6 +51,25 @@ def test_each_key_is_called_once_in_all_tasks_and_never_again(
     assert out.columns == ["id", "key", "answer"]
     for _ in range(2):
         assert sorted(map(tuple, out.collect())) == [(n, n % KEYS, str(n % KEYS)) for n in range(200)]
+        assert Counter(service.calls) == Counter(map(str, range(KEYS)))
+
+
+@pytest.mark.parametrize(
+    "combined",
+    [
+        lambda _, out: out.coalesce(1),
+        lambda visits, out: visits.where("id < 0").coalesce(1).withColumn("answer", F.lit("")).union(out),
+    ],
+    ids=["coalesce", "union"],
+)
+def test_tasks_that_spark_combines_or_numbers_anew_use_the_memo(
+    visits: DataFrame, service: Service, combined: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    """The number of a task is then not that of the partition that has its keys."""
+    ask, memo = service.client.ask, tmp_path / "memo"
+    out = combined(visits, unordered_wait(visits, ask, "answer string", inputs=["key"], memo=memo, timeout=PATIENCE))
+    for _ in range(2):
+        assert sorted(row.answer for row in out.collect()) == sorted(str(n % KEYS) for n in range(200))
         assert Counter(service.calls) == Counter(map(str, range(KEYS)))
 
 

@@ -11,10 +11,11 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from udfs import Memo
+from udfs._memo.answers import BUCKETS
 from udfs._memo.directory import Directory
 from udfs._plan.memo_layout import memo_schema
 from udfs._sent.settings import Enrichment, MemoSettings
-from udfs._spark_thread.memo_rows import MemoRows
+from udfs._spark_thread.memo_rows import MemoRows, with_answers
 
 INPUTS = T.StructType([T.StructField("n", T.LongType())])
 TEMP = T.StructType([T.StructField("temp", T.DoubleType())])
@@ -32,8 +33,8 @@ def batch() -> Callable[..., pa.RecordBatch]:
 
 
 @pytest.fixture
-def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
-    """Makes the conversion of one task with a memo in `tmp_path`."""
+def task(settings: Any, tmp_path: Path) -> Callable[..., tuple[Enrichment, MemoSettings]]:
+    """Makes the settings of one task with a memo in `tmp_path`."""
 
     def make(
         function: Any,
@@ -45,7 +46,7 @@ def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
         in_buckets: bool = False,
         claims: bool = True,
         **more: Any,
-    ) -> MemoRows:
+    ) -> tuple[Enrichment, MemoSettings]:
         memo = memo or Memo(str(tmp_path))
         made = settings(function, **{"mode": "unordered", **more})
         enrichment = Enrichment(made, added, "UTC", inputs=(0,), flatten=flatten)
@@ -54,19 +55,26 @@ def conversion(settings: Any, tmp_path: Path) -> Callable[..., MemoRows]:
         if claims:
             Directory(memo.path, schema).claim()
         seconds = memo.max_age, memo.remember_failures_for, memo.write_every
-        task = MemoSettings(memo.path, schema, kind, memo.version, *seconds, partitions=1, in_buckets=in_buckets)
-        return MemoRows(enrichment, task)
+        return enrichment, MemoSettings(
+            memo.path, schema, kind, memo.version, *seconds, partitions=1, in_buckets=in_buckets
+        )
 
     return make
 
 
 @pytest.fixture
-def run(conversion: Any) -> Callable[..., list[dict[str, Any]]]:
+def conversion(task: Any) -> Callable[..., MemoRows]:
+    """Makes the conversion of such a task."""
+    return lambda *arguments, **more: MemoRows(*task(*arguments, **more), range(BUCKETS))
+
+
+@pytest.fixture
+def run(task: Any) -> Callable[..., list[dict[str, Any]]]:
     """Runs one task with a memo in `tmp_path`; the rows that come out."""
 
     def rows(function: Any, *batches: pa.RecordBatch, source: Any = None, **more: Any) -> list[dict[str, Any]]:
-        made = conversion(function, **more)
-        return [row for each in made.run(source or iter(batches)) for row in each.to_pylist()]
+        out = with_answers(*task(function, **more), iter(source or batches))
+        return [row for each in out for row in each.to_pylist()]
 
     return rows
 

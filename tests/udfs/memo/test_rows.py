@@ -474,6 +474,6 @@ def test_the_answers_of_all_calls_are_recorded_while_the_consumer_stalls(
         settled()
         called = list(halve.calls)
         assert len(called) == 40
-        wait_until(lambda: known(made._directory, range(3)) == sorted(called), "answers are not in the memo")
+        wait_until(lambda: known(made.writer._directory, range(3)) == sorted(called), "answers are not in the memo")
         assert len(run(halve, batch(*called), claims=False)) == 40
         assert halve.calls == called

@@ -27,7 +27,7 @@ from udfs._pyspark_worker import WorkerConnection
 from udfs._sent.settings import Enrichment, MemoSettings
 from udfs._spark_task import SparkTask
 from udfs._spark_thread.bridge import enrich
-from udfs._spark_thread.memo_rows import MemoRows
+from udfs._spark_thread.memo_rows import with_answers
 from udfs._trio_thread import gates
 
 Task = Callable[[], Any]
@@ -213,6 +213,6 @@ def memo_task(settings: Any, tmp_path: Path) -> Callable[..., Task]:
         enrichment = Enrichment(settings(function, mode="unordered"), added, "UTC", inputs=(0,))
         memo = MemoSettings(str(tmp_path), schema, T.DoubleType(), "1", inf, 0.0, 0.0, 2, in_buckets=False)
         batch = pa.RecordBatch.from_pydict({"n": pa.array(numbers), "bucket": pa.array(numbers, pa.int32())})
-        return lambda: [row for each in MemoRows(enrichment, memo).run(iter([batch])) for row in each.to_pylist()]
+        return lambda: [row for each in with_answers(enrichment, memo, iter([batch])) for row in each.to_pylist()]
 
     return make
