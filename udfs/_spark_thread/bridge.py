@@ -255,6 +255,7 @@ class TaskOperator:
                     nursery.start_soon(self._watch, self._connection.socket)
                 try:
                     await self._operate()
+                    self._check_is_complete()
                 except trio.Cancelled:
                     raise
                 except BaseException as error:  # noqa: BLE001 - it is raised in Spark's thread
@@ -309,6 +310,13 @@ class TaskOperator:
                 self._made = calls.made
                 self._times = self._clock.times()
                 self._clock.stop()
+
+    def _check_is_complete(self) -> None:
+        """Check that the operator has ended because all rows are done. It may be that user code has cancelled it."""
+        if not self._input_ended or self._sent < self._accepted:
+            raise RuntimeError(
+                f"{self._settings.function.name} has cancelled its operator: cancel only scopes that it has opened"
+            )
 
     async def _rows(self) -> AsyncGenerator[Row, None]:
         room = self._room

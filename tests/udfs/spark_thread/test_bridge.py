@@ -332,6 +332,17 @@ def test_a_base_exception_fails_the_task(rows: Any, settings: Any, kind: type[Ba
     assert Runtime.current() is before
 
 
+def test_a_function_that_cancels_the_operator_fails_the_task(rows: Any, settings: Any) -> None:
+    """The operator ends without an error then, and Spark's thread would wait for its rows for ever."""
+
+    async def cancel(value: int) -> int:
+        trio.lowlevel.current_task().parent_nursery.cancel_scope.cancel()
+        return await double(value)
+
+    with pytest.raises(RuntimeError, match="cancel has cancelled its operator: cancel only scopes that it has opened"):
+        values(enrich(iter([rows([1, 2])]), settings(cancel)))
+
+
 def test_the_death_of_the_loop_is_reported_and_the_next_task_gets_a_new_loop(rows: Any, settings: Any) -> None:
     async def kill(value: int) -> int:
         Runtime.current().soon(_crash)
