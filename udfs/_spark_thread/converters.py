@@ -267,18 +267,22 @@ def _integer(refuse: Refuse) -> Convert:
         except TypeError:
             if is_missing(value):
                 return None
-            if isinstance(value, Real | Decimal) and math.isfinite(value) and value == math.trunc(value):
-                return math.trunc(value)
+            # Not `math.trunc`, which a float32 of NumPy lacks
+            if _is_number(value) and math.isfinite(value) and value == int(value):
+                return int(value)
             return refuse(value)
 
     return convert
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, np.timedelta64)  # an integer for NumPy
+
+
 def _float(refuse: Refuse) -> Convert:
     def convert(value: Any) -> Any:
-        is_number = isinstance(value, Real) and not isinstance(value, np.timedelta64)  # which is an integer for NumPy
         # A float32 of NumPy cannot be compared with the limit
-        size = abs(float(value)) if is_number else 0.0
+        size = abs(float(value)) if _is_number(value) else 0.0
         return refuse(value) if FLOAT_OVERFLOW <= size < math.inf else value
 
     return convert

@@ -40,6 +40,7 @@ ADVICE: Final[tuple[tuple[Any, Any, str], ...]] = (
     (T.BooleanType, object, "return a bool, such as bool(value)"),
     (T.IntegralType, bool, "return an int, such as int(value)"),
     (T.IntegralType, int, "return an int from -2**{bits} to 2**{bits} - 1, or declare {larger}"),
+    (T.IntegralType, np.timedelta64, "return an int, such as int(value / np.timedelta64(1, 's'))"),
     (T.IntegralType, NUMBERS, "return an int, such as round(value), or declare double"),
     (T.IntegralType, object, "return an int, such as int(value)"),
     (T.DecimalType, bool, "return a Decimal, such as Decimal(value)"),

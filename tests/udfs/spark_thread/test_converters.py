@@ -113,6 +113,7 @@ def test_nan_does_not_become_null() -> None:
     [
         (T.LongType(), np.int64(7), 7),
         (T.LongType(), 7.0, 7),
+        (T.LongType(), np.float32(7.0), 7),
         (T.ShortType(), Decimal(7), 7),
         (T.DoubleType(), np.float32(0.5), 0.5),
         (T.DoubleType(), 3, 3.0),

@@ -107,6 +107,8 @@ def test_nan_is_refused_with_advice_where_the_type_has_none(rows: Any, kind: T.D
         (T.ByteType(), 200, "return an int from -2**7 to 2**7 - 1, or declare smallint"),
         (T.LongType(), 2**63, "return an int from -2**63 to 2**63 - 1, or declare decimal(38, 0)"),
         (T.IntegerType(), 1.5, "return an int, such as round(value), or declare double"),
+        (T.IntegerType(), np.float32(1.5), "return an int, such as round(value), or declare double"),
+        (T.IntegerType(), np.timedelta64(1, "s"), "return an int, such as int(value / np.timedelta64(1, 's'))"),
         (T.IntegerType(), True, "return an int, such as int(value)"),
         (T.IntegerType(), "5", "return an int, such as int(value)"),
         (T.FloatType(), 1e300, "declare double, because it is too large for a float"),
