@@ -58,7 +58,7 @@ class Row:
         weights: What its calls weighed, estimated and settled; None where no column or no gate weighs them.
         cached: Whether the result came from a cache. False where no column reports it.
         replaced: Whether the result comes from `on_timeout`.
-        call: With a memo, the `Call` that is made for it, in `_spark_thread.memo_rows`; else None.
+        call: With a memo, the `Call` that is made for it, in `_spark_thread.recorder`; else None.
         totals: With metrics, in the first row of some chunks: the totals and times of the task so far; else None.
     """
 

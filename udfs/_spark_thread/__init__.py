@@ -3,6 +3,7 @@
 # The layout. Imports point down only. A batch takes the way conversion, reading, bridge, writing, conversion.
 #
 #     memo_rows            with a memo: answers rows without a call, or lets one row of each key call
+#     recorder             with a memo: writes the answers of calls, in a third thread
 #     memo_table           reads and adds the answers of a memo, for `Memo.read` and `Memo.add`
 #     micro_batch          with a carry-over: enriches within a budget, and carries unfinished rows over
 #     conversion           batches to rows, and finished rows to batches: begin here

@@ -1,23 +1,16 @@
-"""Memo rows: answers rows from a memo. For each missing key, one row calls and the others wait.
-
-`with_answers` is what a task runs. Its `MemoRows` works in Spark's thread; the `Recorder` of that converts the results
-of calls, and writes them to the memo, in a thread of the loop.
-"""
+"""Memo rows: answers rows from a memo. For each missing key, one row calls and the others wait."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from trio_asyncio_io.gates import RefusedError
-
-from .._memo.answers import BUCKETS, Freshness, as_table, compute, latest
+from .._memo.answers import BUCKETS, Freshness, compute, latest
 from .._memo.directory import Directory
 from .._memo.keys import key_of
 from .._memo.merge import merge
@@ -31,37 +24,7 @@ from .batches import SAFE_BYTES, ranges
 from .bridge import TaskOperator
 from .conversion import RowConversion
 from .reading import values_of
-from .writing import ResultWriter
-
-
-@dataclass(slots=True)
-class Answer:
-    """An answer.
-
-    Attributes:
-        value: An array of one value: the new column, a struct of several, or with `flatten` the list of outputs.
-        error: Why the call failed, as a struct; None if it did not.
-    """
-
-    value: pa.Array
-    error: dict[str, Any] | None = None
-
-
-@dataclass(slots=True)
-class Call:
-    """A call in flight: its key, and the rows that wait for it.
-
-    Attributes:
-        bucket: The bucket of the key.
-        key: Its bytes.
-        waiting: The rows that wait for the answer.
-        answer: The answer. The recorder sets it before Spark's thread receives the row of the call.
-    """
-
-    bucket: int
-    key: bytes
-    waiting: list[Row] = field(default_factory=list)
-    answer: Answer | None = None
+from .recorder import Answer, Call, Recorder, is_refused
 
 
 class _Hits(NamedTuple):
@@ -92,13 +55,15 @@ def with_answers(
         batches: The last column is the bucket.
 
     Raises:
-        Exception, MemoError, OSError: As in `MemoRows`.
+        Exception, MemoError, OSError: As in `MemoRows` and its `run`.
     """
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is not None:
         remainder = first.columns[-1][0].as_py() % memo.partitions
         rows = MemoRows(enrichment, memo, range(remainder, BUCKETS, memo.partitions))
-        yield from rows.run(chain([first], batches))
+        batches = chain([first], batches)
+        del first  # while the task runs, it holds no batch
+        yield from rows.run(batches)
     if current_partition() == 0:
         merge(Directory(memo.path, memo.schema))
 
@@ -234,7 +199,7 @@ class MemoRows:
         answer = call.answer
         assert answer is not None
         self._complete(row, answer)
-        has_answer = not _is_refused(row)
+        has_answer = not is_refused(row)
         for other in call.waiting:
             self._complete_without_call(other, answer, is_cached=has_answer)
         self.waiting -= len(call.waiting)
@@ -327,86 +292,3 @@ def _remembered(error: dict[str, Any]) -> Exception:
     """A stand-in for a remembered exception, with its name and message."""
     made: Exception = type(str(error["type"]), (Exception,), {})(error["message"])
     return made
-
-
-class Recorder:
-    """Writes the answers of calls to the memo as soon as the calls have ended, even while Spark takes no rows.
-
-    Each row is converted on its own. A result that does not fit its type fails its row and loses no other answer;
-    Spark's thread raises the failure if `on_error` is "raise".
-
-    Runs where: in a thread of the loop, and never twice at the same time.
-
-    Args:
-        enrichment: How to enrich the rows.
-        memo: How to use the memo.
-        writer: Writes the answers.
-    """
-
-    def __init__(self, enrichment: Enrichment, memo: MemoSettings, writer: Writer) -> None:
-        enrichment = replace(enrichment, settings=replace(enrichment.settings, on_error="null"))
-        self._flatten = enrichment.flatten
-        self._conversion = RowConversion(enrichment)
-        self._results = ResultWriter(memo.answer, enrichment.zone, enrichment.settings, enrichment.added.names)
-        self._memo = memo
-        self._writer = writer
-        positions = enrichment.inputs
-        self._input_places = [positions.index(position) for position in dict.fromkeys(positions)]
-
-    def record(self, rows: Sequence[Row]) -> None:
-        """Set the answers of the calls for these rows, and write those to remember.
-
-        Raises:
-            OSError: They cannot be written.
-        """
-        for part, declared in self._results.write(rows, [self._value(row) for row in rows]):
-            array = declared.cast(self._memo.schema.field("answer").type)  # without NOT NULL
-            places = []
-            for place, row in enumerate(part):
-                error = None if row.failure is None else row.failure.as_struct()
-                row.call.answer = Answer(array.slice(place, 1), error)
-                if self._is_remembered(row):
-                    places.append(place)
-            if places:
-                self._write([part[place] for place in places], array.take(pa.array(places)))
-
-    def _value(self, row: Row) -> Any:
-        """The result of a row, not yet converted. The row's failure is set if it cannot be read."""
-        try:
-            if self._flatten:
-                outputs = self._conversion.outputs(row)
-                return outputs if row.failure is None else None
-            return None if row.failure is not None else self._conversion.unwrapped(row.result)
-        except Exception as error:  # noqa: BLE001 - the user's object raised it
-            row.fail(error)
-            return None
-
-    def _is_remembered(self, row: Row) -> bool:
-        if row.failure is None:
-            return not row.replaced
-        return self._memo.remember_failures_for > 0 and not _is_refused(row)
-
-    def _write(self, rows: Sequence[Row], answers: pa.Array) -> None:
-        schema = self._memo.schema
-        calls: list[Call] = [row.call for row in rows]
-        errors = [None if row.failure is None else row.failure.as_struct() for row in rows]
-        inputs = [
-            pa.array([row.inputs[place] for row in rows], each.type)
-            for place, each in zip(self._input_places, schema.field("inputs").type, strict=True)
-        ]
-        table = as_table(
-            schema,
-            self._memo.version,
-            buckets=pa.array([call.bucket for call in calls]),
-            keys=[call.key for call in calls],
-            inputs=inputs,
-            answers=answers,
-            errors=pa.array(errors, schema.field("error").type),
-            times=pa.repeat(round(time.time() * 1e6), len(rows)),
-        )
-        self._writer.add(table)
-
-
-def _is_refused(row: Row) -> bool:
-    """Whether a gate, such as a budget, has refused the row's call. No call was made, so this is not an answer."""
-    return row.failure is not None and isinstance(row.failure.exception, RefusedError)
