@@ -194,6 +194,18 @@ async def test_restored_dead_letters_that_a_task_receives_are_not_reported(
     assert (elements, caplog.text) == ([0, 1, 2], "")
 
 
+async def test_a_reader_of_dead_letters_is_told_that_skip_drops_them(
+    async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    function = Scripted({1: Step(error=OSError), 2: Step(error=OSError)})
+    async with async_wait(range(4), function, timeout=1.0, on_error="skip") as results:
+        assert {result async for result in results} == {0, 3}
+        assert caplog.text == ""
+        assert [dead_letter async for dead_letter in results.dead_letters] == []
+    [record] = caplog.records
+    assert record.message == 'failed and skipped: 2. To receive them here, give on_error="dead_letter"'
+
+
 async def test_dead_letters_that_are_received_after_the_last_result_are_not_reported(
     async_wait: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -172,7 +172,8 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
     Close the channel if you do not want the dead letters: they are counted and dropped.
 
     With another `on_error`, the channel holds the dead letters of a restored snapshot. They do not count towards the
-    buffer, so you need not receive them. The next snapshot holds those that you did not receive.
+    buffer, so you need not receive them. The next snapshot holds those that you did not receive. If you receive until
+    the end and `on_error="skip"` has dropped elements, a warning is logged.
     """
 
     def __init__(self, ledger: Ledger, has_room: Wakeup) -> None:
@@ -193,6 +194,10 @@ class DeadLetters(AnyByDefault, trio.abc.ReceiveChannel[DeadLetter[E]], Generic[
         self._was_read = True
         try:
             entry = await self._receive.receive()
+        except trio.EndOfChannel:
+            if skipped := self._ledger.counters.skipped:
+                _log.warning('failed and skipped: %d. To receive them here, give on_error="dead_letter"', skipped)
+            raise
         except trio.ClosedResourceError:
             raise trio.ClosedResourceError(CLOSED) from None
         return self._release(entry)
