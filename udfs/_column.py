@@ -21,8 +21,8 @@ from ._plan.worker_python import as_task, use_the_drivers_python, with_package_c
 from ._pyspark_worker import for_column_udf
 from ._sent.arrow_types import plan_type
 from ._sent.extra_columns import extra_columns
-from ._sent.function import check_arity, signature_of
 from ._sent.settings import Settings
+from ._sent.signature import check_arity, signature_of
 from ._sent.zone import Zone
 from ._spark_thread.conversion import ColumnConversion
 from ._spark_version import column_udf

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from .._sent.function import check_arity, parameter_names, signature_of
 from .._sent.settings import CarryOver, Flatten, Mode
+from .._sent.signature import check_arity, parameter_names, signature_of
 from .._spark_thread.conversion import RowConversion
 from .arguments import StreamArguments, check_dataframe, column_names, for_session, make_settings
 from .memo import Memo, as_memo

@@ -29,9 +29,10 @@ from .._plan.memo_query import claim, memo_settings
 from .._plan.row_plan import BUCKET_COLUMN, RowPlan, plan_rows
 from .._plan.schema import new_columns
 from .._plan.worker_python import for_map_in_arrow
-from .._sent.function import pack, parameter_names
+from .._sent.function import pack
 from .._sent.row import Row
 from .._sent.settings import Enrichment
+from .._sent.signature import parameter_names
 from .._spark_thread.batches import as_payloads, from_payload
 from .._spark_thread.conversion import RowConversion
 from .._spark_thread.memo_rows import MemoRows

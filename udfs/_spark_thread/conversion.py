@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, MapType, StructType
 
 from .._sent.extra_columns import extra_columns
-from .._sent.function import check_arity
 from .._sent.row import Row
 from .._sent.settings import Enrichment, Settings
+from .._sent.signature import check_arity
 from .batches import InputBatches, slices
 from .bridge import enrich
 from .converters import only_field

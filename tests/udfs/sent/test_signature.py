@@ -14,7 +14,7 @@ from tests.support import stable_id
 from trio_asyncio_io import AsyncFunction
 from trio_asyncio_io.adapters import ResultFuture, from_callback, in_thread
 from trio_asyncio_io.policies import cached, hedged
-from udfs._sent.function import check_arity, parameter_names, signature_of
+from udfs._sent.signature import check_arity, parameter_names, signature_of
 
 
 async def one(a: int) -> int:

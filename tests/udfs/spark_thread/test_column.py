@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-from udfs._sent.function import signature_of
+from udfs._sent.signature import signature_of
 from udfs._spark_thread.conversion import ColumnConversion
 
 
