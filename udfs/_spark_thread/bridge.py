@@ -56,7 +56,6 @@ from trio_asyncio_io.integration import TaskTimes
 from .._pyspark_worker import HangUpError, WorkerConnection
 from .._sent.row import Row
 from .._sent.settings import Settings
-from .._spark_task import SparkTask
 from .._tracebacks import starting_in_user_code
 from .._trio_thread.calls import GroupCalls, RowCalls
 from .._trio_thread.gates import gate_of
@@ -143,14 +142,20 @@ class TaskOperator:
         record: Called with finished rows, in another thread, soon after their calls have ended, and before they come
             out. It also gets those that do not come out, because the calls were stopped or another row failed. Its
             exceptions fail the task.
+        clock: The clock of the task; None: the task begins now.
     """
 
-    def __init__(self, settings: Settings, wait_limit: WaitLimit | None = None, record: Record | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        wait_limit: WaitLimit | None = None,
+        record: Record | None = None,
+        clock: TaskClock | None = None,
+    ) -> None:
         self._settings = settings
         self._wait_limit = wait_limit or WaitLimit()
         self._record = record
-        task = SparkTask.current()
-        self._clock = TaskClock(0 if task is None else task.stage)
+        self._clock = clock or TaskClock.of_task()
         self._log: TaskLog | None = None  # from the first row until the operator is closed
         self._unfinished = 0  # rows sent to the loop and not yet received from it
         self._nbytes = 0

@@ -20,6 +20,7 @@ from .._sent.extra_columns import extra_columns
 from .._sent.row import Failure, Row
 from .._sent.settings import Enrichment, MemoSettings
 from .._spark_task import current_partition
+from .._trio_thread.task_clock import TaskClock
 from .batches import SAFE_BYTES, ranges
 from .bridge import TaskOperator
 from .conversion import RowConversion
@@ -57,13 +58,14 @@ def with_answers(
     Raises:
         Exception, MemoError, OSError: As in `MemoRows` and its `run`.
     """
+    clock = TaskClock.of_task()
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is not None:
         remainder = first.columns[-1][0].as_py() % memo.partitions
         rows = MemoRows(enrichment, memo, range(remainder, BUCKETS, memo.partitions))
         batches = chain([first], batches)
         del first  # while the task runs, it holds no batch
-        yield from rows.run(batches)
+        yield from rows.run(batches, clock)
     if current_partition() == 0:
         merge(Directory(memo.path, memo.schema))
 
@@ -106,15 +108,19 @@ class MemoRows:
         self._call_of_key: dict[bytes, Call] = {}
         self._completed: list[tuple[Row, Answer]] = []
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(self, batches: Iterable[pa.RecordBatch], clock: TaskClock | None = None) -> Iterator[pa.RecordBatch]:
         """Enrich all batches, whose last column is the bucket.
+
+        Args:
+            batches: The rows of the task.
+            clock: As for `TaskOperator`.
 
         Raises:
             Exception: As in `Conversion.run`.
             MemoError: The memo cannot be read.
             OSError: It cannot be written.
         """
-        operator = TaskOperator(self._settings, record=self.recorder.record)
+        operator = TaskOperator(self._settings, record=self.recorder.record, clock=clock)
         with self.writer, closing(operator):
             for batch in batches:
                 for part in self.parts(batch):

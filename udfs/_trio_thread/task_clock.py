@@ -8,10 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import get_native_id
+from typing import Self
 
 import trio
 
 from trio_asyncio_io.integration import TaskTimes, cpu_wait
+
+from .._spark_task import SparkTask
 
 MOST_JOBS = 16  # whose places are kept, those with the highest numbers
 
@@ -39,6 +42,12 @@ class TaskClock:
         self._spark_thread = _Thread()
         self._loop_thread: _Thread | None = None
         self.waited = 0.0
+
+    @classmethod
+    def of_task(cls) -> Self:
+        """The clock of the task that runs in this thread, and begins now."""
+        task = SparkTask.current()
+        return cls(0 if task is None else task.stage)
 
     def receive_rows(self) -> None:
         """The first rows have come from Spark, for which the task has waited. Spark's thread calls this."""

@@ -27,6 +27,8 @@ from udfs._memo.reader import Reader
 from udfs._plan.memo_layout import memo_schema
 from udfs._sent.extra_columns import METRICS_COLUMN, NUMBERS
 from udfs._spark_thread.batches import ranges
+from udfs._spark_thread.memo_rows import with_answers
+from udfs._trio_thread.task_clock import TaskClock
 
 
 def by_number(rows: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
@@ -463,6 +465,22 @@ def test_an_old_answer_may_be_null_where_the_schema_says_not_null(run: Any, batc
 def test_a_memo_that_the_worker_does_not_see_is_refused(run: Any, batch: Any, halve: Any, tmp_path: Path) -> None:
     with pytest.raises(MemoError, match=r"this worker does not see the memo .*/elsewhere, .* use a path on storage"):
         run(halve, batch(1), memo=Memo(str(tmp_path / "elsewhere")), claims=False)
+
+
+def test_the_clock_of_a_task_begins_before_its_first_batch_is_read(
+    task: Any, batch: Any, halve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, `explain` would leave out the time for which the task waits for its rows."""
+    steps: list[str] = []
+    begin = TaskClock.__init__
+    monkeypatch.setattr(TaskClock, "__init__", lambda *arguments: steps.append("clock") or begin(*arguments))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        steps.append("read")
+        yield batch(1)
+
+    assert len(list(with_answers(*task(halve), batches()))) == 1
+    assert steps == ["clock", "read"]
 
 
 def test_the_answers_of_all_calls_are_recorded_while_the_consumer_stalls(
