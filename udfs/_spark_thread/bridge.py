@@ -261,10 +261,10 @@ class TaskOperator:
                 try:
                     await self._operate()
                     self._check_is_complete()
-                except trio.Cancelled:
-                    raise
-                except BaseException as error:  # noqa: BLE001 - it is raised in Spark's thread
-                    self._outbox.put(error)
+                except BaseException as error:
+                    if _is_cancellation(error):
+                        raise
+                    self._outbox.put(error)  # it is raised in Spark's thread
                 nursery.cancel_scope.cancel()
         self._has_ended.set()
 
@@ -422,6 +422,13 @@ def _rows_in(chunk: list[Any]) -> list[Row]:
     if all(isinstance(item, Row) for item in chunk):
         return chunk
     return [item.value for item in chunk if isinstance(item, StreamRecord)]
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether this is Trio's cancellation, which a nursery may have wrapped in groups."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_cancellation, error.exceptions))
+    return isinstance(error, trio.Cancelled)
 
 
 def _fatal(error: BaseException) -> BaseException:

@@ -16,8 +16,9 @@ import trio
 import udfs._spark_thread.bridge
 import udfs._trio_thread.room
 from tests.support import PATIENCE
+from trio_asyncio_io import AsyncWaitOperator
 from udfs._pyspark_worker import HangUpError, WorkerConnection
-from udfs._spark_thread.bridge import WaitLimit, enrich
+from udfs._spark_thread.bridge import TaskOperator, WaitLimit, enrich
 from udfs._trio_thread.runtime import Runtime
 
 NOBODY: list[str] = []
@@ -506,6 +507,25 @@ def test_all_batches_are_read_after_the_budget_is_spent(
 
     assert values(enrich(batches(), settings(call, mode="unordered", capacity=1, buffer=1), WaitLimit(SPENT, 5))) == []
     assert read == [0, 1, 2, 3, 4]
+
+
+def test_a_budget_that_is_spent_while_the_operator_ends_is_no_failure(
+    rows: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancellation leaves the operator's block in a group then."""
+    operator = TaskOperator(settings(double, mode="keyed"))
+    leave = AsyncWaitOperator.__aexit__
+
+    async def cancelled_leave(*arguments: Any) -> Any:
+        operator._scope.cancel()
+        return await leave(*arguments)
+
+    monkeypatch.setattr(AsyncWaitOperator, "__aexit__", cancelled_leave)
+    with closing(operator):
+        operator.send(rows([1, 2]))
+        operator._runtime.soon(operator._inbox.close)
+        assert operator._has_ended.wait(PATIENCE)
+        assert values(operator.chunks_until(operator._unfinished + 1)) == [2, 4]
 
 
 def test_a_budget_that_is_not_spent_ends_with_the_last_row(rows: Any, settings: Any) -> None:
