@@ -307,7 +307,7 @@ class TaskOperator:
                 if rows := await self._recorded(_done_rows(operator.snapshot(), settings.options.key)):
                     self._outbox.put(rows)
                 raise
-            except Exception:
+            except BaseException:
                 await self._recorded(_done_rows(operator.snapshot()))
                 raise
             finally:

@@ -178,6 +178,25 @@ def test_answers_before_a_failure_are_written(run: Any, batch: Any, halve: Any) 
     assert sorted(halve.calls) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("error", [ConnectionError, SystemExit])
+def test_answers_of_the_instant_of_a_failure_are_written(
+    run: Any, batch: Any, halve: Any, error: type[BaseException]
+) -> None:
+    has_failed = trio.Event()
+
+    async def the_last_fails(n: int) -> float:
+        if n == 9:
+            has_failed.set()
+            raise error
+        await has_failed.wait()
+        return n / 2
+
+    with pytest.raises(error):
+        run(the_last_fails, batch(*range(10)))
+    run(halve, batch(*range(10)))
+    assert halve.calls == [9]
+
+
 def test_a_result_that_does_not_fit_its_type_loses_no_other_answer(run: Any, batch: Any, halve: Any) -> None:
     """All calls end in one pass of the loop, so their answers are recorded together."""
     numbers = range(1, 101)
