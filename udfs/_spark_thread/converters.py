@@ -276,6 +276,8 @@ def _integer(refuse: Refuse) -> Convert:
 
 
 def _is_number(value: Any) -> bool:
+    if type(value) is float:  # most are: a check for an abstract class takes longer
+        return True
     return isinstance(value, Real | Decimal) and not isinstance(value, np.timedelta64)  # an integer for NumPy
 
 
