@@ -85,6 +85,46 @@ async def test_the_error_of_an_element_is_in_no_cycle(
     assert list(ERRORS) == []
 
 
+def failing_source() -> Iterator[str]:
+    yield "a"
+    raise busy("b")
+
+
+async def wait_for_ever(value: str) -> None:
+    await trio.sleep_forever()
+
+
+async def fail_instead(value: str) -> None:
+    raise busy(value)
+
+
+def fail_to_weigh(value: str) -> float:
+    raise busy(value)
+
+
+@pytest.mark.parametrize(
+    ("source", "function", "options"),
+    [
+        ("abc", fail, {}),
+        ("abc", fail, {"retry": FixedDelay(2, 0.5)}),
+        ("abc", fail, {"retry": FixedDelay(2, 9.0)}),
+        ("abc", fail, {"group": 2}),
+        ("abc", fail, {"gate": CircuitBreaker()}),
+        ("abc", wait_for_ever, {"on_timeout": fail_instead}),
+        ("abc", wait_for_ever, {"gate": Budget(3, weight=fail_to_weigh)}),
+        (failing_source, wait_for_ever, {}),
+    ],
+    ids=["alone", "retried", "no time for a retry", "group", "gate", "on_timeout", "weight", "source"],
+)
+async def test_the_error_that_stops_an_operator_is_in_no_cycle(
+    async_wait: Any, source: Any, function: Any, options: dict[str, Any], autojump_clock: MockClock
+) -> None:
+    elements = source() if callable(source) else source
+    with pytest.raises((BusyError, trio.TooSlowError)):
+        await outputs(async_wait(elements, function, timeout=5.0, capacity=2, buffer=2, **options))
+    assert list(ERRORS) == []
+
+
 @pytest.mark.parametrize(
     "function",
     [from_asyncio(fail_immediately), from_callback(call_back), from_future(future_of)],

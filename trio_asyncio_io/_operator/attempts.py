@@ -108,26 +108,36 @@ class Invoker:
                 add_note(error, ONE_ARGUMENT)
             self._ledger.fail(entry, error, trio.current_time())
 
-    async def replace(self, entry: Entry, error: Exception | None, cause: Exception | None) -> Sequence[Any]:
-        """The outputs of an element that has failed with `error`, or timed out if that is None, after `end`.
+    async def replace(
+        self, entry: Entry, error: Exception | None, cause: Exception | None
+    ) -> Sequence[Any] | Exception:
+        """Replace the result of an element that has failed with `error`, or timed out if that is None, after `end`.
 
         Args:
             cause: The cause of a timeout: the error of the last attempt, if the next one could not begin before the
                 deadline; or what the function raised while the deadline cancelled it.
 
-        Raises:
-            Exception: The element's own, or the one that `on_error` raised. Its note names the element.
+        Returns:
+            The outputs. Or the exception that stops the operator, with a note that names the element. It is not raised:
+            its traceback would lead to frames that refer to it.
         """
         if error is None:
-            try:
-                return await self._replace_timed_out(entry, cause)
-            except Exception as final:  # noqa: BLE001 - on_timeout may raise anything
-                self._ledger.fail_after_timeout(entry, final, trio.current_time())
-                error = final
-        try:
-            return await self._apply_policy(entry, error)
-        finally:
-            del error  # no cycle of the exception and this frame
+            outcome = await self._replace_timed_out(entry, cause)
+            if not isinstance(outcome, Exception):
+                return outcome
+            error = outcome
+            self._ledger.fail_after_timeout(entry, error, trio.current_time())
+        if self.is_fatal(error):
+            return self.named(error, entry)
+        if self._options.on_error == "skip":
+            self._ledger.skip()
+        elif self._options.on_error == "dead_letter":
+            self._ledger.dead_letter(entry, error, trio.current_time())
+        else:
+            handler = cast(Any, self._options.on_error)
+            outcome = await self._handled("on_error", entry, handler, entry.value, error)
+            return self.named(outcome, entry) if isinstance(outcome, Exception) else outcome
+        return ()
 
     def name_group(self, error: Exception, records: Sequence[Entry]) -> None:
         """Add a note that the function was called for a group."""
@@ -150,32 +160,20 @@ class Invoker:
         """Whether this error of a record stops the operator."""
         return self._options.on_error == "raise" or isinstance(error, NotAsyncError) or needs_asyncio(error)
 
-    async def _apply_policy(self, entry: Entry, error: Exception) -> Sequence[Any]:
-        if self.is_fatal(error):
-            raise self.named(error, entry)
-        match self._options.on_error:
-            case "skip":
-                self._ledger.skip()
-            case "dead_letter":
-                self._ledger.dead_letter(entry, error, trio.current_time())
-            case handler:
-                try:
-                    return await self._handled("on_error", entry, cast(Any, handler), entry.value, error)
-                except Exception as final:
-                    self.named(final, entry)
-                    raise
-        return ()
-
-    async def _replace_timed_out(self, entry: Entry, cause: Exception | None) -> Sequence[Any]:
+    async def _replace_timed_out(self, entry: Entry, cause: Exception | None) -> Sequence[Any] | Exception:
         if self._on_timeout is None:
-            raise self._timeout_error(entry, "the function gave no result") from cause
+            return self._timeout_error(entry, "the function", cause)
         return await self._handled("on_timeout", entry, self._on_timeout, entry.value)
 
-    async def _handled(self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        found = await _within(self._options.timeout, self._outputs_of_handler, name, handler, *arguments)
-        if isinstance(found, tuple):
-            return found[0]
-        raise self._timeout_error(entry, f"{name} gave no result") from found
+    async def _handled(
+        self, name: str, entry: Entry, handler: Callable[..., Any], *arguments: Any
+    ) -> Sequence[Any] | Exception:
+        """The outputs of a handler, or what it has raised."""
+        try:
+            found = await _within(self._options.timeout, self._outputs_of_handler, name, handler, *arguments)
+        except Exception as error:  # noqa: BLE001 - the user's handler may raise anything
+            return error
+        return found[0] if isinstance(found, tuple) else self._timeout_error(entry, name, found)
 
     async def _outputs_of_handler(self, name: str, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """The outputs of a handler. A note of what it raises names it."""
@@ -189,9 +187,13 @@ class Invoker:
             raise NotAsyncError.for_coroutine(name, result)
         return (result,) if self.flatten is None else self.flatten(result)
 
-    def _timeout_error(self, entry: Entry, what: str) -> ElementTimeoutError:
+    def _timeout_error(self, entry: Entry, name: str, cause: Exception | None) -> ElementTimeoutError:
         timeout = self._options.timeout
-        return ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
+        error = ElementTimeoutError(
+            f"{name} gave no result for {describe(entry.value)} within its timeout of {timeout:g} s", timeout
+        )
+        error.__cause__ = cause
+        return error
 
 
 async def _within(seconds: float, call: Callable[..., Awaitable[R]], *arguments: Any) -> tuple[R] | Exception | None:

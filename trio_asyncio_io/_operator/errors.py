@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from inspect import CORO_CREATED, getcoroutinestate, isasyncgen
 from types import CoroutineType
-from typing import Any
+from typing import Any, NoReturn
 
 import trio
 
@@ -134,13 +134,14 @@ def combine(message: str, errors: Iterable[BaseException | None]) -> BaseExcepti
     return next(iter(different.values()), None)
 
 
-def reraise(error: BaseException) -> None:
+def reraise(error: BaseException) -> NoReturn:
     """Raise an exception without changing its context."""
     context = error.__context__
     try:
         raise error
     finally:
         set_on(error, __context__=context)
+        del error, context  # no cycle of the exception and this frame
 
 
 def is_cancelled(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ from .._core.elements import Watermark, value_of
 from .._core.ledger import Ledger
 from .._core.queue import Entry
 from .._values.describe import describe
+from .._values.exceptions import without_frames
 from .tasks import InterruptibleAsyncIterator, Pace, Wakeup
 
 # Elements between two checkpoints, of sources that never suspend
@@ -57,6 +58,10 @@ class Feeder:
         if self._refusal is None:
             self._refusal, self._reason, self._cause = refusal, reason, cause
             self.has_room.wake()
+
+    def close(self) -> None:
+        """The operator has ended. From now on the cause has no frames, because they refer to this feeder."""
+        self._cause = self._cause and without_frames(self._cause)
 
     async def put(self, element: Any) -> None:
         """Accept the element as soon as the buffer has room."""

@@ -214,7 +214,10 @@ class AsyncWaitOperator(Generic[T, R]):
         self._feeder.stop(trio.ClosedResourceError, "the operator's block has been left")
         outcome = await self._lifetime.end(error, self._parts.close)
         if outcome is not None and outcome is not error:
-            reraise(outcome)
+            try:
+                reraise(outcome)
+            finally:
+                del outcome, error, traceback  # no cycle of the exception and this frame
         return outcome is None
 
     async def put(self, element: T) -> None:
@@ -379,6 +382,7 @@ class Parts(Generic[T, R]):
     def close(self) -> None:
         """All tasks have unwound."""
         remove_operator(self._nursery)
+        self.feeder.close()
         self._scheduler.close(trio.current_time())
         self.ledger.end_run(read_clocks())
         if self._gates is not None:

@@ -327,7 +327,10 @@ class _ResultsOf(AbstractAsyncContextManager[Results[R]], Generic[R]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        is_handled = await self._operator.__aexit__(kind, error, traceback)
+        try:
+            is_handled = await self._operator.__aexit__(kind, error, traceback)
+        finally:
+            del error, traceback  # no cycle of the exception and this frame
         self._warn_of_blocking()
         return is_handled
 

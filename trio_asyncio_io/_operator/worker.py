@@ -445,15 +445,15 @@ class Worker:
             return False
         for number, each in enumerate(failures):
             try:
-                results = await invoker.replace(each.entry, each.error, each.cause)
-            except Exception as final:  # noqa: BLE001 - user code may raise anything
-                self._abandon(failures[number:])
-                pool.on_failure(final)
-                return False
+                outcome = await invoker.replace(each.entry, each.error, each.cause)
             except BaseException:
                 self._abandon(failures[number:])
                 raise
-            pool.ledger.finish(each.entry, results, trio.current_time())
+            if isinstance(outcome, Exception):
+                self._abandon(failures[number:])
+                pool.on_failure(outcome)
+                return False
+            pool.ledger.finish(each.entry, outcome, trio.current_time())
             pool.emitter.emit()
         return True
 
