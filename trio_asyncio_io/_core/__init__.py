@@ -5,6 +5,7 @@
 #     observation                calls an observer after each step of a ledger
 #     scheduler                  which attempt starts now: slots and retries
 #     groups  admission          records whose attempts are one call, and lines in front of gates
+#     deadlines                  when running calls expire
 #     ledger  options            what one operator holds, and every counter; what users give
 #     automatic  refusals        a gate that finds the capacity; how long a service has accepted no call
 #     observer                   hooks for each step of a record

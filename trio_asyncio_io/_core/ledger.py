@@ -256,7 +256,7 @@ class Ledger:
         """Record that a call has waited for a slot."""
         self.counters.slot_wait_seconds += call.size * (now - since)
 
-    def wait_for_gate(self, call: Entry, now: float, of_key: bool) -> None:  # noqa: ARG002, FBT001 - for observers
+    def wait_for_gate(self, call: Entry, of_key: bool) -> None:  # noqa: FBT001 - `WaitingCall.run` has no keywords
         """Record that a gate holds back a call. A slot is free for it, unless the gate is one of its key."""
         if of_key:
             self.flow.at_keys += call.size
