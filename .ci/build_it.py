@@ -48,7 +48,7 @@ STAIRS = {
         "**Observers**: a hook at each step of a record, and a trace, a report, metrics and a progress display that "
         "use them."
     ),
-    "_operator/sharing _operator/calls policies adapters blocking": (
+    "_operator/sharing _operator/definition _operator/calls policies adapters blocking": (
         "**Functions around a function**: caches, single flight, hedges, threads, asyncio and callbacks, with calls "
         "that several records share."
     ),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from trio_asyncio_io._operator.sharing import parts_of
+from trio_asyncio_io._operator.definition import parts_of
 
 HOST = "one"
 

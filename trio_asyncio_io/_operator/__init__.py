@@ -14,5 +14,6 @@
 #     calls                the present call: its deadline, its gates, its operator
 #     tasks                wake-ups, checkpoints, clocks; one task for all instants; Ctrl-C and context variables
 #     cpu                  how long a thread has had a CPU, and has waited for one
+#     definition           whether two functions are the same
 #     function             the user's function
 #     errors               the operator's own errors, and the user's exceptions as they leave the block

@@ -5,21 +5,19 @@
     Scope         an operator as a user of resources
     Instance      one opening, and the task that owns it
 
-Two definitions of one name must be equal, even after a pickle: see `parts_of`.
+Two definitions of one name must be equal, even after a pickle: see `definition`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property, partial
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
-from pickle import HIGHEST_PROTOCOL
-from types import CellType, CodeType, FunctionType
 from typing import Any, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
@@ -30,6 +28,7 @@ from .._values.checks import check_callable, check_name, check_seconds
 from .._values.describe import describe
 from .._values.exceptions import copied
 from .calls import nurseries_of_call
+from .definition import parts_of
 from .errors import combine, reraise
 from .tasks import dict_of_run, uninterruptible
 
@@ -146,7 +145,7 @@ class Resource:
         self._parts: Any = None
 
     def check(self, definition: shared[Any], parts: Any) -> None:
-        """Refuse another definition than that in use. A resource that only lingers is closed, and replaced.
+        """Refuse a definition that differs from the one in use. A resource that only lingers is closed, and replaced.
 
         Args:
             definition: The given one.
@@ -469,40 +468,3 @@ async def _call(method: Callable[[], Any] | None) -> None:
     result = method() if callable(method) else None
     if isawaitable(result):
         await result
-
-
-_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, set, frozenset, CodeType})
-
-
-def parts_of(value: Any, above: frozenset[int] = frozenset()) -> Any:
-    """Something that is equal for a value and its copies by a pickle; see `shared`.
-
-    Args:
-        value: A function that makes a resource, or a part of it.
-        above: The objects that it is a part of, by id.
-    """
-    kind = type(value)
-    if kind in _PLAIN or isinstance(value, type):
-        return kind, value
-    if id(value) in above:
-        return kind, None
-    above |= {id(value)}
-    if kind is dict:
-        return kind, {(type(key), key): parts_of(each, above) for key, each in value.items()}
-    return kind, [parts_of(each, above) for each in _stored(value)]
-
-
-def _stored(value: Any) -> Iterable[Any]:
-    """What a pickle stores of a value, and of a function also its code. Its own id if it cannot be pickled."""
-    if type(value) in {tuple, list}:
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]  # one may be empty
-        return value.__module__, value.__qualname__, value.__code__, value.__defaults__, value.__kwdefaults__, cells
-    try:
-        stored = value.__reduce_ex__(HIGHEST_PROTOCOL)
-        if isinstance(stored, str):  # the name of a function that is written in C
-            return getattr(value, "__module__", None), stored
-        return [list(each) if isinstance(each, Iterator) else each for each in stored]
-    except Exception:  # noqa: BLE001 - a `__reduce__` may raise anything
-        return (id(value),)
