@@ -17,8 +17,9 @@ STAIRS = {
     "_core/queue _core/elements _core/snapshot _core/parameters": (
         "**The heart's own ground**: the orders, the elements, the snapshot."
     ),
-    "_operator/operator _operator/worker _operator/ends _operator/attempts _operator/feeder _operator/results "
-    "_operator/tasks _operator/function _operator/__init__ _core/ledger _core/scheduler _core/deadlines": (
+    "_operator/operator _operator/lifetime _operator/worker _operator/ends _operator/attempts _operator/feeder "
+    "_operator/results _operator/tasks _operator/function _operator/__init__ _core/ledger _core/scheduler "
+    "_core/deadlines": (
         "**Speed, `put` and interrupts.** Workers that make many calls each, outputs in chunks, one account of "
         "all numbers. Callers may put elements. Ctrl-C between any two steps loses nothing. Calls that never wait let "
         "other tasks run. A retry keeps its context variables."

@@ -4,6 +4,7 @@
 #
 #     stream               ordered_wait, unordered_wait, keyed_wait
 #     operator             owns the nursery, and connects the parts; read it first
+#     lifetime             opens and closes the function and the nursery; which exception leaves the block
 #     feeder  worker       the tasks that accept records and call the function
 #     signatures           the types of the public functions
 #     ends                 what follows the end of a call, for each of its records
