@@ -238,14 +238,15 @@ class _Leaf:
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
-        self._requests = attribute_of(error, "retry_after") is not None
-        self._aws_code = _aws_code_of(error)
-        self._status = _status_of(error) if isinstance(error, Exception) else None
+        self._requested = attribute_of(error, "retry_after")
+        self._response = attribute_of(error, "response")
+        self._aws_code = _aws_code_of(self._response)
+        self._status = _status_of(error, self._response) if isinstance(error, Exception) else None
 
     @cached_property
     def seconds(self) -> float | None:
-        found = _checked(_of_attribute, self.error)
-        if found is None and (headers := _checked(_headers_of, self.error)):
+        found = _checked(_of_attribute, self._requested)
+        if found is None and (headers := _checked(_headers_of, self.error, self._response)):
             waits = (_checked(read, headers) for read in (_of_milliseconds, _of_retry_after))
             found = next((seconds for seconds in waits if seconds is not None), None)
         return found
@@ -255,7 +256,7 @@ class _Leaf:
         error = self.error
         if not isinstance(error, Exception):
             return False
-        if self._requests or self._aws_code in _AWS_TRANSIENT:
+        if self._requested is not None or self._aws_code in _AWS_TRANSIENT:
             return True
         if self._status is not None:
             return self._status in _TRANSIENT_STATUSES
@@ -266,23 +267,23 @@ class _Leaf:
 
     @property
     def kind(self) -> str:
-        if self._requests or self._status == _TOO_MANY_REQUESTS or self._aws_code in _AWS_THROTTLED:
+        is_throttled = self._requested is not None or self._aws_code in _AWS_THROTTLED
+        if is_throttled or self._status == _TOO_MANY_REQUESTS:
             return "throttled"
         if self._status == _UNAVAILABLE and self.seconds is not None:
             return "throttled"
         return "overload" if self.is_transient else "error"
 
 
-def _status_of(error: Exception) -> int | None:
+def _status_of(error: Exception, response: Any) -> int | None:
     """The HTTP status of the error if it is from 400 to 599, else None. Never raises."""
-    for status in _statuses_of(error):
+    for status in _statuses_of(error, response):
         if isinstance(status, int) and status in _ERROR_STATUSES:
             return int(status)
     return None
 
 
-def _statuses_of(error: Exception) -> Iterator[Any]:
-    response = attribute_of(error, "response")
+def _statuses_of(error: Exception, response: Any) -> Iterator[Any]:
     if isinstance(response, dict):
         metadata = response.get("ResponseMetadata")
         yield metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
@@ -293,9 +294,8 @@ def _statuses_of(error: Exception) -> Iterator[Any]:
     yield attribute_of(error, "code")
 
 
-def _aws_code_of(error: BaseException) -> str | None:
-    """The code in an error of botocore, as AWS's service has sent it."""
-    response = attribute_of(error, "response")
+def _aws_code_of(response: Any) -> str | None:
+    """The code in the response of an error of botocore, as AWS's service has sent it."""
     details = response.get("Error") if isinstance(response, dict) else None
     code = details.get("Code") if isinstance(details, dict) else None
     return code if isinstance(code, str) else None
@@ -351,17 +351,16 @@ def _is_lasting(cause: BaseException) -> bool:
     return isinstance(cause, ssl.SSLError) and attribute_of(cause, "reason") in _NOT_TLS
 
 
-def _checked(read: Callable[[Any], T | None], source: Any) -> T | None:
+def _checked(read: Callable[..., T | None], *sources: Any) -> T | None:
     """What is read from there. None: nothing, or no such seconds."""
     try:
-        found = read(source)
+        found = read(*sources)
     except Exception:  # noqa: BLE001 - a bad value must not hide the service's own error
         return None
     return None if isinstance(found, float) and not 0 <= found < math.inf else found
 
 
-def _of_attribute(exception: BaseException) -> float | None:
-    value = attribute_of(exception, "retry_after")
+def _of_attribute(value: Any) -> float | None:
     is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
     return float(value) if is_number or (isinstance(value, str) and _is_plain(value)) else None
 
@@ -381,9 +380,8 @@ def _of_retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (_date_of(value) - since).total_seconds())
 
 
-def _headers_of(exception: BaseException) -> dict[str, str]:
+def _headers_of(exception: BaseException, response: Any) -> dict[str, str]:
     """The headers of its response and its own, by their names in lower case."""
-    response = attribute_of(exception, "response")
     found = [attribute_of(exception, "headers"), attribute_of(response, "headers")]
     if isinstance(response, dict):  # botocore
         found.append(attribute_of(response.get("ResponseMetadata"), "get")("HTTPHeaders"))
