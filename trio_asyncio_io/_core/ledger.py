@@ -22,7 +22,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 from .._account.flow import Flow
 from .._account.statistics import Counters, Statistics
@@ -31,11 +31,9 @@ from .._values.exceptions import text_of
 from .dead_letter import DeadLetter
 from .elements import Element, Watermark, is_inserted, value_of, with_value
 from .queue import Entry, Order
-from .snapshot import Snapshot, SnapshotElement
+from .snapshot import Contents, Snapshot, contents_of, stored_element
 
 by_sequence = attrgetter("sequence")
-
-Restored: TypeAlias = Sequence[Any] | DeadLetter | None  # what an element of a snapshot has: outputs, a dead letter
 
 
 class Ledger:
@@ -85,8 +83,8 @@ class Ledger:
         restored = Snapshot() if restored is None else restored
         # At most 29 attributes: CPython 3.11 reads those of an object that has more of them more slowly, and an element
         # costs about 3 % more
-        self.backlog: deque[tuple[Any, Restored]] = deque(
-            (element.element, _restored(element)) for element in restored.elements
+        self.backlog: deque[tuple[Any, Contents]] = deque(
+            (element.element, contents_of(element)) for element in restored.elements
         )
         self.order = order
         self.jobs: deque[Entry] = deque()
@@ -123,7 +121,7 @@ class Ledger:
 
     # Input
 
-    def accept(self, element: Any, now: float, results: Restored = None) -> Entry | None:
+    def accept(self, element: Any, now: float, results: Contents = None) -> Entry | None:
         """Accept an element, perhaps with its results or its dead letter. Returns None if the buffer is full."""
         value = element
         if isinstance(element, Element):  # one test for a bare value: each that fails is expensive
@@ -550,12 +548,12 @@ class Ledger:
     def snapshot(self) -> Snapshot:
         """Every element accepted and not yet received, in arrival order."""
         entries = sorted([*self.leaving, *self._unread.values(), *self.order.entries()], key=by_sequence)
-        accepted = [_stored(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
-        held = [_stored(sequence, *each) for sequence, each in enumerate(self.backlog, start=self.arrived)]
+        accepted = [stored_element(entry.sequence, entry.element, self._unreceived(entry)) for entry in entries]
+        held = [stored_element(sequence, *each) for sequence, each in enumerate(self.backlog, start=self.arrived)]
         taken = self._taken_before + self.arrived - self._inserted + self._sources_in_backlog()
         return Snapshot((*accepted, *held), taken=taken)
 
-    def _unreceived(self, entry: Entry) -> Restored:
+    def _unreceived(self, entry: Entry) -> Contents:
         if entry.is_watermark or entry.results is None:
             return None
         if entry.sequence in self._dead_letters:
@@ -613,23 +611,3 @@ class Ledger:
         else:
             insort(self.jobs, successor, key=by_sequence)
         self.wait_for_slot(successor)
-
-
-def _stored(sequence: int, element: Any, has: Restored) -> SnapshotElement:
-    """An element as a snapshot stores it."""
-    if isinstance(has, DeadLetter):
-        return SnapshotElement(sequence, element, [has])
-    results = None if has is None else list(has)
-    return SnapshotElement(sequence, element, results, is_output=_is_dead_letter(results))
-
-
-def _restored(element: SnapshotElement) -> Restored:
-    """The outputs or the dead letter of a snapshot's element, or None if it has neither."""
-    if element.results and _is_dead_letter(element.results) and not element.is_output:
-        found: DeadLetter = element.results[0]
-        return found
-    return element.results
-
-
-def _is_dead_letter(results: Sequence[Any] | None) -> bool:
-    return results is not None and len(results) == 1 and isinstance(results[0], DeadLetter)

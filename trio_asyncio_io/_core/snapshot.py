@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 from .._values.describe import describe
 from .dead_letter import DeadLetter
@@ -13,6 +13,8 @@ from .elements import Watermark
 from .parameters import AnyByDefault, E_co, O_co
 
 VERSION = 1
+
+Contents: TypeAlias = Sequence[Any] | DeadLetter | None  # of an element: its outputs, its dead letter, or neither
 
 
 class SnapshotError(ValueError):
@@ -64,6 +66,26 @@ class Snapshot(AnyByDefault, Generic[E_co, O_co]):
     def __bool__(self) -> bool:
         """True, also without elements: `taken` says where to continue."""
         return True
+
+
+def stored_element(sequence: int, element: Any, has: Contents) -> SnapshotElement:
+    """An element as a snapshot stores it."""
+    if isinstance(has, DeadLetter):
+        return SnapshotElement(sequence, element, [has])
+    results = None if has is None else list(has)
+    return SnapshotElement(sequence, element, results, is_output=_is_dead_letter(results))
+
+
+def contents_of(element: SnapshotElement) -> Contents:
+    """The outputs or the dead letter of a snapshot's element, or None if it has neither."""
+    if element.results and _is_dead_letter(element.results) and not element.is_output:
+        found: DeadLetter = element.results[0]
+        return found
+    return element.results
+
+
+def _is_dead_letter(results: Sequence[Any] | None) -> bool:
+    return results is not None and len(results) == 1 and isinstance(results[0], DeadLetter)
 
 
 def problem_of(snapshot: object) -> str | None:
