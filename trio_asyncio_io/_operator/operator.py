@@ -210,12 +210,12 @@ class AsyncWaitOperator(Generic[T, R]):
         self._ledger.stop_starting()
         self._feeder.stop(trio.ClosedResourceError, "the operator's block has been left")
         outcome = await self._lifetime.end(error, self._parts.close)
-        if outcome is not None and outcome is not error:
-            try:
-                reraise(outcome)
-            finally:
-                del outcome, error, traceback  # no cycle of the exception and this frame
-        return outcome is None
+        if outcome is None or outcome is error:
+            return outcome is None
+        try:
+            reraise(outcome)
+        finally:
+            del outcome, error, traceback  # no cycle of the exception and this frame
 
     async def put(self, element: T) -> None:
         """Accept a bare value, a `StreamRecord` or a `Watermark`. Waits while the buffer is full.
