@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,6 +33,9 @@ IDLE_SECONDS = 45.0
 
 # Python's default of 5 ms would delay the loop while Spark's thread converts Arrow data.
 SWITCH_SECONDS = 0.0005
+
+# A host whose name server does not answer keeps a thread for about ten seconds, even if its call is cancelled
+RESOLVER_THREADS = 200
 
 logger = logging.getLogger("udfs")
 
@@ -134,6 +138,7 @@ class Runtime:
 
     async def _main(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
+        trio.socket.set_custom_hostname_resolver(Resolver())
         async with trio.open_nursery() as self._nursery:
             self._started.set_result(None)
             await trio.sleep_forever()
@@ -154,6 +159,24 @@ async def _opened(function: Any, name: str) -> AsyncIterator[Any]:
     finally:
         if hasattr(function, "close"):
             await function.close()
+
+
+class Resolver(trio.abc.HostnameResolver):
+    """Resolves names as Trio does, in threads of its own: Trio's may all be in use, for example by functions."""
+
+    def __init__(self) -> None:
+        self._threads = trio.CapacityLimiter(RESOLVER_THREADS)
+
+    async def getaddrinfo(self, *arguments: Any) -> Any:
+        """See `socket.getaddrinfo`."""
+        return await self._in_thread(socket.getaddrinfo, *arguments)
+
+    async def getnameinfo(self, *arguments: Any) -> Any:
+        """See `socket.getnameinfo`."""
+        return await self._in_thread(socket.getnameinfo, *arguments)
+
+    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=self._threads)
 
 
 class BlockedWorker(BlockedLoop):

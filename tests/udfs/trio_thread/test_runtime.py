@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from errno import EMFILE
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,29 @@ def test_calls_go_on_while_another_function_imports_its_modules(settings: Any, r
     task = threading.Thread(target=run_task, args=(settings(call),))
     assert run_task(settings(Importing(Counted(), "importing"))) == [1, 2, 3]
     task.join(PATIENCE)
+
+
+def test_names_are_resolved_while_all_threads_of_trio_are_in_use(settings: Any, run_task: Any) -> None:
+    """By functions, or by hosts whose name server does not answer."""
+    is_over = threading.Event()
+
+    async def resolve(_: int) -> bool:
+        threads = trio.to_thread.current_default_thread_limiter()
+        wait = partial(trio.to_thread.run_sync, is_over.wait, abandon_on_cancel=True)
+        try:
+            async with trio.open_nursery() as nursery:
+                for _ in range(int(threads.total_tokens)):
+                    nursery.start_soon(wait)
+                while threads.available_tokens:
+                    await trio.lowlevel.checkpoint()
+                found = await trio.socket.getaddrinfo("localhost", 80)
+                named = await trio.socket.getnameinfo(("127.0.0.1", 80), 0)
+                is_over.set()
+            return bool(found and named)
+        finally:
+            is_over.set()
+
+    assert run_task(settings(resolve), [1]) == [True]
 
 
 def test_an_idle_function_is_closed_and_the_next_task_opens_it_again(
