@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import signal
 
-INTERRUPTED = 130  # the exit status after Ctrl-C
+KILLED = 128  # the exit status of a process that a signal ends is this and the signal's number
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    signal.signal(signal.SIGINT, lambda number, _: os._exit(KILLED + number))
 
 import argparse
 import shutil
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: The command line; None: `sys.argv`.
 
     Returns:
-        The exit status: 0 if the check succeeded, 1 if it failed. It is 130 after Ctrl-C.
+        The exit status: 0 if the check succeeded, 1 if it failed. It is 130 after Ctrl-C, and 143 after SIGTERM.
 
     Raises:
         SystemExit: An option is invalid, there is no Java, or the result cannot be written.
@@ -236,21 +236,22 @@ def main(arguments: list[str] | None = None) -> int:
     console.print("Starting the lookup service and Spark...")
     with tempfile.TemporaryDirectory() as scratch:
         leave = partial(_leave, console, scratch)
+        signal.signal(signal.SIGTERM, leave)
         signal.signal(signal.SIGINT, leave)
         with service.running() as url, session() as spark:
             signal.signal(signal.SIGINT, leave)  # PySpark has replaced it
             return run(spark, url, Path(scratch), options.days, console)
 
 
-def _leave(console: Console, scratch: str, *_: object) -> None:
-    """On Ctrl-C, end this process, without an exception: Py4J breaks if one interrupts a call into the JVM.
+def _leave(console: Console, scratch: str, number: int, _: object) -> None:
+    """On a signal, end this process, without an exception: Py4J breaks if one interrupts a call into the JVM.
 
     The service and the JVM end when they find their standard input closed.
     """
     console.show_cursor()
     console.print("\n[yellow]Stopping Spark and the service.[/]")
     shutil.rmtree(scratch, ignore_errors=True)
-    os._exit(INTERRUPTED)
+    os._exit(KILLED + number)
 
 
 def _parser() -> argparse.ArgumentParser:

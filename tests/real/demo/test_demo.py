@@ -11,7 +11,8 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -38,18 +39,19 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended: its output, its exit status, and the child processes that it had."""
+    """A run that has ended: its output, its exit status, its folder, and the child processes that it had."""
 
     output: str
     status: int
-    children: list[int]
+    folder: Path
+    children: list[int] = field(default_factory=list)
 
 
 def python(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=cwd,
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, "TMPDIR": str(cwd)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -57,38 +59,22 @@ def python(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-def interrupt(process: subprocess.Popen[str]) -> Run:
-    children = descendants(process.pid)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=PATIENCE)
-    return Run(output, process.returncode, children)
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
-
-
-@pytest.fixture(scope="module")
-def batch(folder: Path) -> Run:
+def batch(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("demo")
     with python("-m", "udfs.demo", *BATCH, cwd=folder) as process:
         output, _ = process.communicate(timeout=PATIENCE)
-        return Run(output, process.returncode, [])
+        return Run(output, process.returncode, folder)
 
 
-@pytest.fixture(scope="module")
-def interrupted_start(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Ctrl-C while Spark starts."""
-    with python("-m", "udfs.demo", cwd=tmp_path_factory.mktemp("start")) as process:
-        wait_until(lambda: any("SparkSubmit" in command_of(pid) for pid in descendants(process.pid)))
-        return interrupt(process)
-
-
-@pytest.fixture(scope="module")
-def interrupted_batch(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    with python("-m", "udfs.demo", *BATCH, cwd=tmp_path_factory.mktemp("batch")) as process:
-        wait_until(lambda: any("pyspark.daemon" in command_of(pid) for pid in descendants(process.pid)))
-        return interrupt(process)
+def stopped(number: int, folder: Path, child: str) -> Run:
+    """A run that gets a signal as soon as it has a child with this command."""
+    with python("-m", "udfs.demo", *BATCH, cwd=folder) as process:
+        wait_until(lambda: any(child in command_of(pid) for pid in descendants(process.pid)))
+        children = descendants(process.pid)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=PATIENCE)
+        return Run(output, process.returncode, folder, children)
 
 
 def command_of(pid: int) -> str:
@@ -99,16 +85,18 @@ def command_of(pid: int) -> str:
 
 
 def descendants(pid: int) -> list[int]:
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for thread in threads for child in thread.read_text().split()]
+    children: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            children.extend(map(int, thread.read_text().split()))
     return [*children, *(each for child in children for each in descendants(child))]
 
 
 @pytest.mark.spark
-def test_a_batch_run_enriches_and_checks_every_flight(batch: Run, folder: Path) -> None:
+def test_a_batch_run_enriches_and_checks_every_flight(batch: Run) -> None:
     assert batch.status == 0, batch.output
     assert CHECKED in batch.output
-    table = pq.read_table(folder / "output" / "flights")
+    table = pq.read_table(batch.folder / "output" / "flights")
     assert table.num_rows == FIRST_DAY
     assert {"temp", "wind_speed", "manufacturer", "error", "dep_delay", "tailnum"} <= set(table.column_names)
     assert table.column("error").null_count == FIRST_DAY
@@ -116,8 +104,8 @@ def test_a_batch_run_enriches_and_checks_every_flight(batch: Run, folder: Path) 
 
 
 @pytest.mark.spark
-def test_the_terminal_and_the_report_have_the_same_number_of_retries(batch: Run, folder: Path) -> None:
-    page = re.sub(r"<[^>]+>", "", (folder / "output" / "flights-report.html").read_text())
+def test_the_terminal_and_the_report_have_the_same_number_of_retries(batch: Run) -> None:
+    page = re.sub(r"<[^>]+>", "", (batch.folder / "output" / "flights-report.html").read_text())
     [retried] = re.findall(r"^retried +([\d,]+) ", batch.output, re.MULTILINE)
     assert re.findall(r"([\d,]+)\s*retries", page) == [retried]
 
@@ -130,16 +118,22 @@ def test_no_line_of_the_result_is_wider_than_the_terminal(batch: Run) -> None:
 
 @pytest.mark.spark
 @pytest.mark.thorough
-@pytest.mark.parametrize("run", ["interrupted_start", "interrupted_batch"])
-def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(run: str, request: pytest.FixtureRequest) -> None:
-    stopped = request.getfixturevalue(run)
-    assert stopped.status == 130, stopped.output
-    assert "Stopping Spark and the service." in stopped.output.splitlines(), (
-        stopped.output
-    )  # a JVM that starts may write a note after it
-    assert "Traceback" not in stopped.output, stopped.output
-    assert len(stopped.children) >= 2, "the service and Spark's JVM"
-    wait_until(lambda: not [pid for pid in stopped.children if is_alive(pid)])
+@pytest.mark.parametrize(
+    ("number", "child"),
+    [(signal.SIGINT, "SparkSubmit"), (signal.SIGINT, "pyspark.daemon"), (signal.SIGTERM, "pyspark.daemon")],
+    ids=["Ctrl-C while Spark starts", "Ctrl-C", "SIGTERM"],
+)
+def test_a_signal_stops_a_run_and_leaves_no_process_and_no_temporary_file_behind(
+    number: int, child: str, tmp_path: Path
+) -> None:
+    run = stopped(number, tmp_path, child)
+    assert run.status == 128 + number, run.output
+    # A JVM that starts may write a note after it
+    assert "Stopping Spark and the service." in run.output.splitlines(), run.output
+    assert "Traceback" not in run.output, run.output
+    assert not list(tmp_path.rglob("flights.csv"))
+    assert len(run.children) >= 2, "the service and Spark's JVM"
+    wait_until(lambda: not [pid for pid in run.children if is_alive(pid)])
 
 
 @pytest.mark.processes
