@@ -16,6 +16,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda number, _: os._exit(KILLED + number))
 
 import argparse
+import fcntl
 import shutil
 import sys
 import tempfile
@@ -228,19 +229,36 @@ def main(arguments: list[str] | None = None) -> int:
     java = check_java()
     if java.state == "fault":
         sys.exit(f"error: {java.text}. {java.remedy}")
-    try:
-        OUTPUT.parent.mkdir(exist_ok=True)
-    except OSError as error:
-        sys.exit(f"error: cannot make the folder {OUTPUT.parent} here: {error.strerror}. Run it in another folder")
     console = Console(highlight=False)
-    console.print("Starting the lookup service and Spark...")
-    with tempfile.TemporaryDirectory() as scratch:
+    with alone_in(OUTPUT.parent), tempfile.TemporaryDirectory() as scratch:
+        console.print("Starting the lookup service and Spark...")
         leave = partial(_leave, console, scratch)
         signal.signal(signal.SIGTERM, leave)
         signal.signal(signal.SIGINT, leave)
         with service.running() as url, session() as spark:
             signal.signal(signal.SIGINT, leave)  # PySpark has replaced it
             return run(spark, url, Path(scratch), options.days, console)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Make the folder, and keep other runs of the demo out of it.
+
+    Raises:
+        SystemExit: It cannot be made, or another run uses it.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"error: another run uses the folder {folder} here. Wait for its end, or run in another folder")
+    except OSError as error:
+        sys.exit(f"error: cannot make the folder {folder} here: {error.strerror}. Run it in another folder")
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _leave(console: Console, scratch: str, number: int, _: object) -> None:

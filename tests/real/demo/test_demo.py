@@ -169,6 +169,22 @@ def test_an_invalid_option_is_named(arguments: list[str], message: str, capsys: 
     assert message in capsys.readouterr().err
 
 
+def test_a_second_run_in_one_folder_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both would write to one table, and each would miss rows and find others twice."""
+    monkeypatch.setattr(demo, "check_java", lambda: Finding("ok", ""))
+    monkeypatch.setattr(demo, "session", None)
+    monkeypatch.chdir(tmp_path)
+    with (
+        demo.alone_in(Path("output")),
+        pytest.raises(SystemExit, match=r"another run uses the folder output here\. Wait for its end, or"),
+    ):
+        demo.main([])
+    with demo.alone_in(Path("output")):  # the lock ends with the block
+        pass
+
+
 def test_a_folder_that_cannot_be_written_is_named_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
