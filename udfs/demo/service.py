@@ -119,7 +119,7 @@ class LookupApp:
                 response = self._fail_every_other_time(key)
             case "GET", "busy":
                 response = self._refuse_for_a_second(key)
-            case "GET", "slow":
+            case "GET", "slow" if key.replace(".", "", 1).isdecimal():
                 await asyncio.sleep(float(key))
                 response = _json_response(HTTPStatus.OK, {"seconds": float(key)})
             case "GET", "stats":

@@ -103,7 +103,11 @@ def test_a_missing_row_is_a_404(app: LookupApp) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset")]
+    ("method", "path"),
+    [
+        *[("GET", "/"), ("OPTIONS", "*"), ("POST", "/planes/N1"), ("GET", "/reset")],
+        *[("GET", f"/slow/{seconds}") for seconds in ("", "abc", "nan", "inf", "-1")],
+    ],
 )
 def test_other_routes_are_a_404_and_not_counted(app: LookupApp, method: str, path: str) -> None:
     status, body = request(app, path, method)
