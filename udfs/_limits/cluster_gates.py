@@ -246,5 +246,6 @@ def _described(error: Exception) -> str:
         return "no answer in time"
     if isinstance(error, GrantRefusedError):
         return str(error)
-    cause = f" ({error.__cause__})" if isinstance(error, OSError) and error.__cause__ else ""
-    return f"{type(error).__name__}: {error}{cause}"
+    # Trio raises a group with an error for each address of the host
+    errors = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else (error,)
+    return ", ".join(f"{type(each).__name__}: {each}" for each in errors)

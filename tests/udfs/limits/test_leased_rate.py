@@ -13,6 +13,7 @@ from trio.testing import MockClock
 
 from benchmarks.resilience._counting import most_in_a_second
 from benchmarks.resilience._leases import SimulatedSource, leases
+from tests.udfs.http.serving import refusing
 from trio_asyncio_io import unordered_wait
 from trio_asyncio_io.gates import Gate
 from udfs import ClusterBudget, ClusterLimitError, ClusterRate
@@ -20,7 +21,7 @@ from udfs._limits.cluster_gates import ClusterShare, LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress, TaskShare
 from udfs._limits.lease import GRANT_SECONDS, RETRY_SECONDS
 from udfs._limits.rates import STALE_SECONDS, RateLease
-from udfs._limits.sources import RedisSource
+from udfs._limits.sources import RedisSource, source_of
 from udfs._trio_thread.gates import MAX_LEASES, gate_of
 
 
@@ -101,6 +102,15 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     assert message.startswith("the driver at driver:7077, which is the source of ClusterRate(100, by='lease'")
     assert "give_up=20. The last attempt failed with" in message
     assert message.endswith("block them")
+
+
+async def test_the_error_of_a_server_that_is_gone_has_the_reason() -> None:
+    with refusing() as port:
+        rate = ClusterRate(100, by="lease", give_up=1e-9)
+        leased = LeasedLimit(rate, ServerAddress("localhost", port, "secret"))
+        gate = LeaseGate(leased, source_of(leased))
+        with pytest.raises(ClusterLimitError, match=r"failed with ConnectionRefusedError: .*\. Check that the driver"):
+            await run([gate], 1, [])
 
 
 async def run_task(gates: Sequence[Gate], calls: int, starts: list[float]) -> None:
