@@ -132,7 +132,8 @@ def check_file(path: str) -> None:
             connection.execute(CREATE)
     except sqlite3.Error as error:
         raise OSError(
-            f"path={path!r} cannot be used for budgets ({error}): give the path of a file on a disk"
+            f"path={path!r} cannot be used for budgets ({error}): "
+            "give the path of a file on a disk, in a folder that exists"
         ) from error
 
 

@@ -56,7 +56,9 @@ def test_a_file_that_is_none_is_an_error_that_says_so(tmp_path: Path) -> None:
         "this is not a file of SQLite, and long enough to be recognized as something else" * 20
     )
     for path in (tmp_path / "text", tmp_path / "nowhere" / "budgets", tmp_path):
-        with pytest.raises(OSError, match=r"cannot be used for budgets \(.*\): give the path of a file on a disk"):
+        with pytest.raises(
+            OSError, match=r"cannot be used for budgets \(.*\): give the path of a file on a disk, in a folder that"
+        ):
             check_file(str(path))
 
 
