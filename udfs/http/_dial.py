@@ -43,8 +43,8 @@ _OTHER_HOST = frozenset({62, 64})
 # What OpenSSL reports, by version, if the first data is not TLS
 _NOT_TLS = frozenset({"RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
 
-# ValueError: a host or a name for TLS that is not valid; OverflowError: a port that is not
-_FAILURES = (OSError, ValueError, OverflowError, trio.BrokenResourceError, trio.ClosedResourceError)
+_FAILURES = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+_IMPOSSIBLE = (ValueError, OverflowError)  # a host or a name for TLS that is not valid; a port that is not
 
 
 class HostRefusedError(httpx.RequestError):
@@ -103,13 +103,19 @@ class Dialler:
         except _FAILURES as error:
             self._close_stream()
             raise httpx.ConnectError(_message(error, self.origin)) from _root(error)
+        except _IMPOSSIBLE as error:
+            self._close_stream()
+            unknown = socket.gaierror(socket.EAI_NONAME, str(error))  # so that it is not retried
+            raise httpx.ConnectError(
+                f"{self.origin.place} cannot be connected to ({error}): correct the host and the port in the URL"
+            ) from unknown
         self._close_stream()
         raise httpx.ConnectTimeout(f"connect timeout of {seconds} s ({self.origin.place})")
 
     async def _open(self) -> Stream:
         host, port = self.origin.host.decode(), self.origin.port
         if port > _LAST_PORT:
-            raise OSError(f"there is no port {port}: the last one is {_LAST_PORT}")
+            raise ValueError(f"there is no port {port}: the last one is {_LAST_PORT}")
         connect = _connect_public if self.only_public else trio.open_tcp_stream
         plain = self.stream = Socket(await connect(host, port))
         if self.ssl_context is None:

@@ -85,10 +85,12 @@ async def test_each_scheme_has_its_default_port(monkeypatch: pytest.MonkeyPatch,
     assert dialled == [("example.org", port)]
 
 
-async def test_an_impossible_host_is_a_connect_error() -> None:
+@pytest.mark.parametrize("host", [f"{'a' * 64}.example", "a..example", "localhost:99999"])
+async def test_an_impossible_host_or_port_is_a_connect_error_that_no_retry_avoids(host: str) -> None:
     async with client() as http:
-        with pytest.raises(httpx.ConnectError):
-            await http.get(f"http://{'a' * 64}.example/")
+        with pytest.raises(httpx.ConnectError, match=rf"^{host}.* \(.*\): correct the host and the port") as caught:
+            await http.get(f"http://{host}/")
+    assert not transient(caught.value)
 
 
 async def test_sni_hostname_replaces_the_name_in_tls(resolver: Loopback) -> None:
