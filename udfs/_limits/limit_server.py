@@ -215,6 +215,12 @@ class LimitServer:
             lines = SignedLines(stream, self.secret)
             request = await self._first_request(lines)
             if self._clients >= MAX_CLIENTS:
+                await lines.send(
+                    {
+                        "refused": f"the driver is connected to {MAX_CLIENTS} worker processes, its upper limit",
+                        "advice": 'Run fewer tasks at once, or lease from a Redis: by="redis://host:6379/0"',
+                    }
+                )
                 return
             self._clients += 1
             try:
