@@ -22,9 +22,10 @@ A row never fails the job. For anything else (a client certificate, another clie
 #     _columns             http_get, http_request and register_http, on the driver
 #     _options             HttpOptions: checks the options, and makes the settings of the tasks
 #     _arrow               in a worker: requests from Arrow columns, structs from outcomes
-#     _headers             HeaderSource: headers of all rows, from a function
 #     _call                HttpCall: one request as an async function, with rate, cache and redirects
-#     _requests            HttpRequest: the request of one row; Hop: as it is sent to one origin; HostRule
+#     _headers             HeaderSource: headers of all rows, from a function
+#     _hosts               HostRule: an entry of `allowed_hosts`
+#     _requests            HttpRequest: the request of one row; Hop: as it is sent to one origin
 #     _outcome             HttpResponse; the errors that retries and gates must see; HostCapacity: the gate of a host
 
 from .._extras import needs_extra

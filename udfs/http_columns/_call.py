@@ -18,8 +18,9 @@ from ..http._client import environment_proxies
 from ..http._decoding import charset_of, decode_text
 from ..http._url import Origin
 from ._headers import HeaderSource
+from ._hosts import HostRule
 from ._outcome import AttemptError, HttpResponse, RetryableConnectionError, RetryableError
-from ._requests import Hop, HostRule, HttpRequest, TextPairs
+from ._requests import Hop, HttpRequest, TextPairs
 
 _CACHED_RESPONSES: Final = 4_000
 _MAX_REDIRECTS: Final = 20

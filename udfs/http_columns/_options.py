@@ -20,8 +20,9 @@ from .._sent.function import dumped
 from .._sent.settings import Settings
 from ._call import HttpCall
 from ._headers import CommonHeaders, HeaderSource, checked, is_function
+from ._hosts import host_rules
 from ._outcome import HostCapacity, RetryableError
-from ._requests import HostRule, TextPairs
+from ._requests import TextPairs
 
 _FIRST_BACKOFF: Final = 0.2
 _LONGEST_BACKOFF: Final = 10.0
@@ -106,7 +107,7 @@ class HttpOptions:
                 "only_public and trust_env do not fit together, because a proxy resolves the hosts itself: "
                 "leave one out, and give certificates as verify="
             )
-        object.__setattr__(self, "allowed_hosts", _host_rules(self.allowed_hosts))
+        object.__setattr__(self, "allowed_hosts", host_rules(self.allowed_hosts))
         if any(rate.weight is not None for rate in as_cluster_rates(self.cluster_rate)):
             raise ValueError("cluster_rate must have no weight in an HTTP column: omit weight=")
         if getattr(self.cluster_budget, "weight", None) is not None:
@@ -209,17 +210,6 @@ def _statuses(statuses: object) -> tuple[int, ...]:
     if not all(isinstance(status, int) and status in _STATUSES for status in listed):
         raise ValueError(f"{rule}, got {listed!r}")
     return tuple(sorted({int(status) for status in listed}))
-
-
-def _host_rules(hosts: object) -> tuple[HostRule, ...] | None:
-    if hosts is None:
-        return None
-    if not isinstance(hosts, Iterable) or isinstance(hosts, str | bytes):
-        raise TypeError(f"allowed_hosts must be a list of hosts such as ['example.org'], got {hosts!r}")
-    listed = list(hosts)
-    if not listed or not all(isinstance(host, str) for host in listed):
-        raise TypeError(f"allowed_hosts must be one or more hosts, each of them a str, got {listed!r}")
-    return tuple(sorted({HostRule.of(host) for host in listed}, key=repr))
 
 
 def _check_gates(gates: object) -> None:

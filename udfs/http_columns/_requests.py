@@ -22,8 +22,6 @@ Headers = tuple[tuple[bytes, bytes], ...]
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
-_NO_HOST: Final = re.compile(r"[/?#@*%\\\s]|^$")  # in an entry of `allowed_hosts`
-
 _CACHED_ROOTS: Final = 1_024
 _CACHED_HEADERS: Final = 64  # most requests have the same headers as an earlier one
 _MOVED: Final = 301
@@ -214,48 +212,6 @@ class Hop:
         else:
             headers = tuple(header for header in self.headers if body and header[0].lower() in _OF_BODY)
         return Hop.to(target, method, headers, body)
-
-
-@dataclass(frozen=True, slots=True)
-class HostRule:
-    """One entry of `allowed_hosts`.
-
-    Attributes:
-        host: The host, in lower case and encoded as in a URL.
-        with_subdomains: Whether it allows the hosts below it, instead of the host itself.
-        scheme, port: Only with these; None: with any.
-    """
-
-    host: bytes
-    with_subdomains: bool
-    scheme: bytes | None
-    port: int | None
-
-    @classmethod
-    def of(cls, text: str) -> HostRule:
-        """Return the rule for "example.org", "*.example.org", "example.org:8443" or "https://example.org".
-
-        Raises:
-            ValueError: The text is something else.
-        """
-        scheme, separator, authority = text.rpartition("://")
-        name = authority.removeprefix("*.")
-        rule = "allowed_hosts must be hosts such as 'example.org', '*.example.org' or 'https://example.org'"
-        if _NO_HOST.search(name) or scheme.lower() not in ({"http", "https"} if separator else {""}):
-            raise ValueError(f"{rule}, got {text!r}")
-        try:
-            parsed = httpx.URL(f"{scheme}://{name}")
-            host, port = parsed.raw_host, parsed.port
-        except (httpx.InvalidURL, ValueError) as error:
-            raise ValueError(f"{rule}, got {text!r}") from error
-        if not separator:
-            return cls(host, name != authority, None, port)
-        return cls(host, name != authority, parsed.raw_scheme, origin_of_url(parsed).port)
-
-    def allows(self, origin: Origin) -> bool:
-        """Return whether requests may be sent to this origin."""
-        is_host = origin.host.endswith(b"." + self.host) if self.with_subdomains else origin.host == self.host
-        return is_host and self.scheme in {None, origin.scheme} and self.port in {None, origin.port}
 
 
 def check_header(name: object, value: object) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.udfs.http.serving import Peer, ok, serving
 from tests.udfs.http_columns.working import get, request, responding, results_of, work
 from udfs.http_columns import _requests
-from udfs.http_columns._requests import HostRule
+from udfs.http_columns._hosts import HostRule
 
 
 @pytest.mark.parametrize(
