@@ -78,7 +78,8 @@ def rehearse(
         print(forecast)
         ordered_wait(*job, **forecast.best)
     """
-    capacities = list(capacity) if isinstance(capacity, Iterable) else [capacity]
+    is_one = isinstance(capacity, str) or not isinstance(capacity, Iterable)
+    capacities: list[Any] = [capacity] if is_one else list(capacity)
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:

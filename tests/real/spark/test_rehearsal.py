@@ -151,7 +151,7 @@ def test_an_input_column_may_come_twice(questions: DataFrame, service: Service, 
     [
         ({"mode": "keyed"}, ValueError, 'mode must be "ordered" or "unordered", got \'keyed\''),
         ({"cluster_capacity": 10}, ValueError, "rehearse compares capacity=, that of one task, got cluster_capacity="),
-        ({"capacity": "5"}, TypeError, "capacity must be a whole number, got '5'"),
+        ({"capacity": "auto"}, TypeError, "capacity must be a whole number, got 'auto'"),
         ({"on_error": "ignore"}, ValueError, 'on_error must be "raise", "null" or "column"'),
         ({"df": None}, TypeError, "df must be a Spark DataFrame"),
     ],
