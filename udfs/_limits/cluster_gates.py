@@ -248,4 +248,4 @@ def _described(error: Exception) -> str:
         return str(error)
     # Trio raises a group with an error for each address of the host
     errors = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else (error,)
-    return ", ".join(f"{type(each).__name__}: {each}" for each in errors)
+    return ", ".join(f"{type(each).__name__}: {each}".rstrip(".") for each in errors)
