@@ -107,7 +107,7 @@ class LimitServer:
             return wanted
         listener = _listening(self._host, wanted)
         listening: int = listener.getsockname()[1]
-        self._token.run_sync_soon(self._accept, listener)
+        self._trio_token.run_sync_soon(self._accept, listener)
         self._ports.add(listening)
         return listening
 
@@ -166,7 +166,7 @@ class LimitServer:
         atexit.unregister(self.close)
         if self._thread is not None:
             with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
+                self._trio_token.run_sync_soon(self._nursery.cancel_scope.cancel)
             self._thread.join()
 
     def _start(self) -> None:
@@ -195,7 +195,7 @@ class LimitServer:
             started.set_exception(error)
 
     async def _main(self, started: Future[None]) -> None:
-        self._token = trio.lowlevel.current_trio_token()
+        self._trio_token = trio.lowlevel.current_trio_token()
         self._token_source = TokenSource(secrets.token_hex(8), time.monotonic())
         self._threads = defaultdict[str, trio.CapacityLimiter](lambda: trio.CapacityLimiter(1))
         self._strangers: dict[trio.CancelScope, None] = {}
