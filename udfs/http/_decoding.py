@@ -32,8 +32,6 @@ _DEFLATED: Final = 8  # zlib's number of its compression method, in the first by
 _REGISTERED: Final = frozenset({"br", "compress", "dcb", "dcz", "deflate", "gzip", "zstd"})
 _ALIASES: Final = {"x-compress": "compress", "x-gzip": "gzip"}  # RFC 9110, section 8.4.1
 
-_BODILESS: Final = (204, 304)  # statuses whose responses end with their head
-
 # A coding can make a small body larger: at most by its own size and this
 _SMALL_BYTES: Final = 64 * 1024
 
@@ -52,17 +50,6 @@ def body_too_large(limit: float) -> BodyTooLargeError:
 def received_limit(limit: float) -> float:
     """Return the upper limit of the bytes that may arrive for a body whose decoded size has this limit."""
     return 2 * limit + _SMALL_BYTES
-
-
-def declared_bytes(response: httpx.Response) -> int:
-    """Return the bytes of the body that a response declares; 0 if it declares none or has no body.
-
-    Args:
-        response: Its request must be known.
-    """
-    length = response.headers.get("Content-Length", "")
-    has_body = response.request.method != "HEAD" and response.status_code not in _BODILESS
-    return int(length) if has_body and length.isdecimal() else 0
 
 
 class Decoder:

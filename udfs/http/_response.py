@@ -18,12 +18,11 @@ from ._decoding import (
     Decoder,
     body_too_large,
     charset_of,
-    declared_bytes,
     decoder_for,
     received_limit,
 )
 from ._pool import ConnectionPool
-from ._response_parser import ResponseHead
+from ._response_parser import BODILESS, ResponseHead
 
 
 class ResponseBody(httpx.AsyncByteStream):
@@ -227,7 +226,10 @@ class BoundedResponse(httpx.Response):
 
     def _check_declared(self, limit: float) -> None:
         """Check the Content-Length before the body is read."""
-        if limit < math.inf and declared_bytes(self) > limit:
+        if limit == math.inf or self.request.method == "HEAD" or self.status_code in BODILESS:
+            return
+        length = self.headers.get("Content-Length", "")
+        if length.isdecimal() and int(length) > limit:
             raise body_too_large(self.max_body_bytes)
 
     def _check_size(self, size: int) -> None:

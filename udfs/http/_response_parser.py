@@ -20,7 +20,7 @@ _LINE_ENDS: Final = b"\r\n"
 _CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 # Plain numbers: a comparison with a member of `httpx.codes`, an enumeration, is much slower
 _OK: Final = 200
-_BODILESS: Final = (204, 304)
+BODILESS: Final = (204, 304)  # statuses whose responses end with their head
 _SHOWN: Final = 60  # bytes of the server's data, in an error
 _SWITCHING_PROTOCOLS: Final = 101
 
@@ -184,7 +184,7 @@ class ResponseParser:
         self.head, self.has_head = head, True
         self._missing = math.inf if head.length is None else head.length
         # Some responses end with their head, whatever its Content-Length
-        self.is_complete = self._is_head_request or head.status in _BODILESS or not self._missing
+        self.is_complete = self._is_head_request or head.status in BODILESS or not self._missing
         if head.is_chunked and not self.is_complete:
             self._bytes_without_body = 0
             self._llhttp = httptools.HttpResponseParser(self)
