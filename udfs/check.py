@@ -125,7 +125,8 @@ def check_java() -> Finding:
     # Java 8 calls itself "1.8.0_392". macOS without Java has a program of this name that prints no version
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if done.returncode or found is None:
-        text = f"{origin}, is not a working Java (`java -version` exits with {done.returncode})"
+        printed = " ".join((done.stderr + done.stdout).split())[:200]
+        text = f"{origin}, is not a working Java (`java -version` exits with {done.returncode}: {printed})"
         return Finding("fault", text, _INSTALL_JAVA)
     if int(found[1]) < OLDEST_JAVA:
         return Finding("fault", f"{origin}, is Java {found[1]}: too old", _INSTALL_JAVA)
@@ -182,6 +183,11 @@ _FAULTS: Final = (
         r"Python worker failed to connect back",
         "a worker did not start within Spark's limit of ten seconds",
         "Run the check again when this machine is less busy. Allow connections on loopback if a firewall is in use.",
+    ),
+    (
+        r"(?s)\A(?P<what>(?:(?!\s*Traceback).){,800}).*JAVA_GATEWAY_EXITED",
+        "Java ended while Spark started:\n{what}",
+        "Correct the options in JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, _JAVA_OPTIONS or PYSPARK_SUBMIT_ARGS.",
     ),
 )
 

@@ -208,7 +208,10 @@ def test_without_java_the_remedy_names_what_to_install(tmp_path: Path, monkeypat
     [
         ("echo 'openjdk version \"1.8.0_402\"' >&2", "is Java 8: too old"),
         ("echo 'openjdk version \"11.0.22\"' >&2", "is Java 11: too old"),
-        ("echo 'no Java runtime present' >&2\nexit 2", "is not a working Java (`java -version` exits with 2)"),
+        (
+            "echo 'no Java runtime\npresent' >&2\nexit 2",
+            "is not a working Java (`java -version` exits with 2: no Java runtime present)",
+        ),
     ],
     ids=["8", "11", "a stub"],
 )
@@ -267,6 +270,11 @@ def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
         ),
         ("ModuleNotFoundError: No module named 'pyspark'", "No module named 'pyspark'", "pip install"),
         ("Python worker failed to connect back.", "within Spark's limit", "less busy"),
+        (
+            f"Unrecognized VM option 'x'\nTraceback {'(call last) ' * 100}\n[JAVA_GATEWAY_EXITED] Java",
+            "while Spark started:\nmany lines\nUnrecognized VM option 'x'",
+            "JAVA_TOOL_OPTIONS",
+        ),
     ],
 )
 def test_a_known_fault_has_its_remedy(error: str, text: str, remedy: str) -> None:
