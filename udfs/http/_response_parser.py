@@ -168,7 +168,7 @@ class ResponseParser:
         end = len(held) if found < 0 else found + len(_END)
         self._bytes_without_body += end - before
         if self._bytes_without_body > MAX_HEAD_BYTES:
-            raise _too_large()
+            raise httpx.RemoteProtocolError(f"the head of the response is larger than {MAX_HEAD_BYTES:,} bytes")
         if found < 0:
             if _LONE_LINE_FEED.search(held, before):
                 raise _malformed("a line of its head ends without a carriage return")
@@ -216,7 +216,7 @@ class ResponseParser:
             data = data[-1:]
         self._parse_chunks(data)
         if self._bytes_without_body > MAX_HEAD_BYTES and not self.is_complete:
-            raise _too_large()
+            raise _malformed(f"{MAX_HEAD_BYTES:,} bytes of chunk sizes or trailers, without a byte of body")
 
     def _parse_chunks(self, data: bytes) -> None:
         try:
@@ -291,7 +291,3 @@ def _framing(fields: Fields) -> tuple[int | None, bool]:
 
 def _malformed(problem: str) -> httpx.RemoteProtocolError:
     return httpx.RemoteProtocolError(f"the response is malformed: {problem}")
-
-
-def _too_large() -> httpx.RemoteProtocolError:
-    return httpx.RemoteProtocolError(f"the head of the response is larger than {MAX_HEAD_BYTES:,} bytes")
