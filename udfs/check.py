@@ -159,6 +159,11 @@ _FAULTS: Final = (
     ),
     (r"No space left on device", "the disk is full", "Free space, or set SPARK_LOCAL_DIRS to a folder with more."),
     (
+        r"Failed to create (?:any )?local dir",
+        "Spark cannot write its temporary files",
+        "Set SPARK_LOCAL_DIRS to a folder that can be written.",
+    ),
+    (
         r"OutOfMemoryError|Cannot allocate memory|insufficient memory",
         "there is not enough memory to start Java",
         "End other programs, or set PYSPARK_SUBMIT_ARGS='--driver-memory 512m pyspark-shell'.",

@@ -256,6 +256,7 @@ def test_the_last_line_of_a_job_that_ends_well_is_what_was_found() -> None:
         ("BindException: Service 'sparkDriver' failed after 16 retries", "cannot listen", "SPARK_LOCAL_IP"),
         ("java.lang.UnsupportedOperationException: getSubject is not supported", "too new", "JAVA_HOME"),
         ("java.io.IOException: No space left on device", "the disk is full", "SPARK_LOCAL_DIRS"),
+        ("ERROR DiskBlockManager: Failed to create any local dir.", "temporary files", "SPARK_LOCAL_DIRS"),
         ("OpenJDK: Cannot allocate memory", "not enough memory", "--driver-memory"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has", "another version of Python", "PYSPARK_PYTHON="),
         (
