@@ -78,8 +78,8 @@ def rehearse(
         print(forecast)
         ordered_wait(*job, **forecast.best)
     """
-    is_one = isinstance(capacity, str) or not isinstance(capacity, Iterable)
-    capacities: list[Any] = [capacity] if is_one else list(capacity)
+    given: Any = capacity  # a str, such as "auto", is refused as a whole
+    capacities = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:
