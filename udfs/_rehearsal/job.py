@@ -79,7 +79,8 @@ def rehearse(
         ordered_wait(*job, **forecast.best)
     """
     given: Any = capacity  # a str, such as "auto", is refused as a whole
-    capacities = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    capacities: list[Any] = list(given) if is_list else [given]
     _check(df, function, schema, mode, capacities, timeout=timeout, **options)
     for name, number in (("sample", sample), ("rows", rows), ("tasks", tasks)):
         if number is not None:
