@@ -16,6 +16,7 @@ from .budgets import BudgetLease
 from .cluster_limits import ClusterBudget, ClusterRate, LeasedLimit
 from .lease import GRANT_SECONDS, OPEN_SECONDS, POLL_SECONDS
 from .rates import RateLease
+from .signed_lines import UnsignedError
 from .sources import GrantRefusedError, Source
 
 # For `ClusterShare`: fewer than burst + rate calls start in any second, so 1 % of it is left for calls that take
@@ -227,7 +228,7 @@ class LeaseGate(Gate):
                 self._log_return()
         except Exception as error:  # noqa: BLE001 - whatever it is, there are no tokens
             reason = _described(error)
-            self._advice = error.advice if isinstance(error, GrantRefusedError) else self._leased.advice
+            self._advice = error.advice if isinstance(error, GrantRefusedError | UnsignedError) else self._leased.advice
         finally:
             self._requests = None
             if self.lease.is_requested:

@@ -23,6 +23,8 @@ READY = "ready"
 class UnsignedError(ConnectionError):
     """The other end does not know the secret, or somebody has changed what it sent."""
 
+    advice = "Choose another port for the driver with port=, because another program uses this one"
+
 
 class SignedLines:
     """One end of a connection. Call `connect` or `accept` first.

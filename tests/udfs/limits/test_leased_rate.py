@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from udfs import ClusterBudget, ClusterLimitError, ClusterRate
 from udfs._limits.cluster_gates import ClusterShare, LeaseGate
 from udfs._limits.cluster_limits import LeasedLimit, ServerAddress, TaskShare
 from udfs._limits.lease import GRANT_SECONDS, RETRY_SECONDS
+from udfs._limits.limit_server import LimitServer
 from udfs._limits.rates import STALE_SECONDS, RateLease
 from udfs._limits.sources import RedisSource, source_of
 from udfs._trio_thread.gates import MAX_LEASES, gate_of
@@ -105,13 +107,26 @@ async def test_a_task_fails_when_the_source_has_been_away_for_too_long(autojump_
     assert "listens.." not in message
 
 
+async def run_at(port: int) -> None:
+    """Run an operator whose rate is leased at this port, until its first request has failed."""
+    leased = LeasedLimit(ClusterRate(100, by="lease", give_up=1e-9), ServerAddress("localhost", port, "secret"))
+    await run([LeaseGate(leased, source_of(leased))], 1, [])
+
+
 async def test_the_error_of_a_server_that_is_gone_has_the_reason() -> None:
-    with refusing() as port:
-        rate = ClusterRate(100, by="lease", give_up=1e-9)
-        leased = LeasedLimit(rate, ServerAddress("localhost", port, "secret"))
-        gate = LeaseGate(leased, source_of(leased))
-        with pytest.raises(ClusterLimitError, match=r"failed with ConnectionRefusedError: .*\. Check that the driver"):
-            await run([gate], 1, [])
+    with (
+        refusing() as port,
+        pytest.raises(ClusterLimitError, match=r"failed with ConnectionRefusedError: .*\. Check that the driver"),
+    ):
+        await run_at(port)
+
+
+async def test_a_task_that_reaches_another_program_is_told_to_choose_another_port() -> None:
+    with (
+        closing(LimitServer("localhost", lambda: False)) as other,
+        pytest.raises(ClusterLimitError, match=r"does not know the secret .*\. Choose another port for the driver"),
+    ):
+        await run_at(other.listen())
 
 
 async def run_task(gates: Sequence[Gate], calls: int, starts: list[float]) -> None:
