@@ -98,7 +98,7 @@ class Dialler:
 
     async def _open_in_time(self, seconds: float | None) -> Stream:
         try:
-            with trio.move_on_after(math.inf if seconds is None else seconds):
+            with trio.move_on_after(math.inf if seconds is None else max(0.0, seconds)):
                 return await self._open()
         except _FAILURES as error:
             self._close_stream()

@@ -139,7 +139,7 @@ class RequestWriter:
             if stream.send_now(data):
                 return
             seconds = self.timeouts.get("write")
-            with trio.move_on_after(math.inf if seconds is None else seconds):
+            with trio.move_on_after(math.inf if seconds is None else max(0.0, seconds)):
                 await stream.drain()
                 return
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:

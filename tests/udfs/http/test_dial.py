@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -91,6 +92,13 @@ async def test_an_impossible_host_or_port_is_a_connect_error_that_no_retry_avoid
         with pytest.raises(httpx.ConnectError, match=rf"^{host}.* \(.*\): correct the host and the port") as caught:
             await http.get(f"http://{host}/")
     assert not transient(caught.value)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan])
+async def test_a_connect_timeout_that_is_not_positive_expires_immediately(seconds: float) -> None:
+    async with client(timeout=httpx.Timeout(None, connect=seconds)) as http:
+        with pytest.raises(httpx.ConnectTimeout):
+            await http.get("http://127.0.0.1:1/")
 
 
 async def test_sni_hostname_replaces_the_name_in_tls(resolver: Loopback) -> None:

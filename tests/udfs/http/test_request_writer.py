@@ -212,15 +212,16 @@ async def test_a_hang_up_without_a_response_is_a_protocol_error(sent: bytes) -> 
         assert caught.value.request.url.port == port
 
 
+@pytest.mark.parametrize("seconds", [0.01, 0.0, -1.0, math.nan])
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_a_server_that_does_not_read_exceeds_the_write_timeout(is_streamed: bool) -> None:
+async def test_a_server_that_does_not_read_exceeds_the_write_timeout(is_streamed: bool, seconds: float) -> None:
     async def read_nothing(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()
 
     content: Any = parts(MEGABYTES) if is_streamed else MEGABYTES
     async with listening(read_nothing) as port, client() as http:
-        with pytest.raises(httpx.WriteTimeout, match=r"write timeout of 0\.01 s"):
-            await http.post(f"http://127.0.0.1:{port}/", content=content, timeout=httpx.Timeout(None, write=0.01))
+        with pytest.raises(httpx.WriteTimeout, match=rf"write timeout of {seconds} s"):
+            await http.post(f"http://127.0.0.1:{port}/", content=content, timeout=httpx.Timeout(None, write=seconds))
 
 
 async def test_a_cancelled_write_closes_the_connection() -> None:
