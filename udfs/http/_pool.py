@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import httpx
 import trio
@@ -81,9 +82,10 @@ class ConnectionPool:
     """
 
     def __init__(self, ssl_context: SslContext, max_idle: int, keepalive_expiry: float, *, only_public: bool) -> None:
-        for name, value in {"max_idle": max_idle, "keepalive_expiry": keepalive_expiry}.items():
-            if not value >= 0:
-                raise ValueError(f"{name} must be at least 0, got {value}")
+        limits: dict[str, Any] = {"max_idle": max_idle, "keepalive_expiry": keepalive_expiry}
+        for name, value in limits.items():
+            if not (isinstance(value, int | float) and value >= 0):
+                raise ValueError(f"{name} must be at least 0, got {value}: math.inf is no limit")
         self._ssl_context = ssl_context
         self._max_idle = max_idle
         self._keepalive_expiry = keepalive_expiry

@@ -276,7 +276,7 @@ async def test_of_more_than_max_idle_connections_the_one_that_was_idle_longest_i
         assert [len(here.peers), len(there.peers)] == [2, 1]
 
 
-@pytest.mark.parametrize("limit", [{"max_idle": -1}, {"keepalive_expiry": float("nan")}])
+@pytest.mark.parametrize("limit", [{"max_idle": -1}, {"keepalive_expiry": float("nan")}, {"keepalive_expiry": None}])
 def test_a_limit_out_of_range_is_refused_by_name(limit: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(limit))} must be at least"):
         StackTransport(**limit)
