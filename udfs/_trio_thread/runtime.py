@@ -167,16 +167,16 @@ class Resolver(trio.abc.HostnameResolver):
     def __init__(self) -> None:
         self._threads = trio.CapacityLimiter(RESOLVER_THREADS)
 
-    async def getaddrinfo(self, *arguments: Any) -> Any:
+    async def getaddrinfo(self, *arguments: Any, **options: Any) -> Any:
         """See `socket.getaddrinfo`."""
-        return await self._in_thread(socket.getaddrinfo, *arguments)
+        return await self._in_thread(partial(socket.getaddrinfo, *arguments, **options))
 
-    async def getnameinfo(self, *arguments: Any) -> Any:
+    async def getnameinfo(self, *arguments: Any, **options: Any) -> Any:
         """See `socket.getnameinfo`."""
-        return await self._in_thread(socket.getnameinfo, *arguments)
+        return await self._in_thread(partial(socket.getnameinfo, *arguments, **options))
 
-    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=self._threads)
+    async def _in_thread(self, look_up: Callable[[], Any]) -> Any:
+        return await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._threads)
 
 
 class BlockedWorker(BlockedLoop):
