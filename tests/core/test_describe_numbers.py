@@ -32,7 +32,16 @@ def test_a_duration_has_three_digits_and_a_unit(seconds: float, text: str) -> No
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0, "0"), (7, "7"), (0.0000312, "0.0000312"), (0.25, "0.25"), (9.996, "10"), (19.23, "19.2"), (1234.5, "1,234")],
+    [
+        (0, "0"),
+        (7, "7"),
+        (0.0000312, "0.0000312"),
+        (0.25, "0.25"),
+        (9.996, "10"),
+        (19.23, "19.2"),
+        (99.99999999999999, "100"),  # its logarithm is 2, rounded
+        (1234.5, "1,234"),
+    ],
 )
 def test_an_amount_has_at_most_three_digits_and_no_exponent(number: float, text: str) -> None:
     assert amount(number) == text

@@ -98,7 +98,7 @@ def amount(number: float) -> str:
     """A number: whole with separators, or with three digits."""
     if number >= THREE_DIGITS or number == int(number):
         return f"{number:,.0f}"
-    text = f"{number:.{max(0, 2 - floor(log10(abs(number))))}f}"
+    text = f"{number:.{max(1, 2 - floor(log10(abs(number))))}f}"  # with a point, so the zeros may go
     return text.rstrip("0").rstrip(".")
 
 
