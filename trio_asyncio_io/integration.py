@@ -10,7 +10,7 @@ from ._core.gate import sum_as_written
 from ._operator.calls import usage_of_all
 from ._operator.cpu import cpu_wait
 from ._operator.function import KnowsOutputs, is_async, name_of
-from ._values.checks import check_int, check_number
+from ._values.checks import check_bool, check_int, check_number
 from ._values.describe import describe, duration
 from ._values.public import check_keywords, list_keywords, publish
 from ._watch import display_on
@@ -19,6 +19,7 @@ from ._watch.job import TaskTimes
 __all__ = [
     "KnowsOutputs",
     "TaskTimes",
+    "check_bool",
     "check_int",
     "check_keywords",
     "check_number",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from .._values.checks import check_callback, check_int, check_seconds
+from .._values.checks import check_bool, check_callback, check_int, check_seconds
 from .._values.describe import describe
 from .automatic import Auto
 from .gate import Gate, PerKey, as_gates
@@ -142,8 +142,7 @@ class Options:
             set_field(self, "group", check_int("group", self.group, at_least=1))
         set_field(self, "group_wait", check_seconds("group_wait", self.group_wait))
         for name in ("group_split", "flatten"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {describe(getattr(self, name))}")
+            check_bool(name, getattr(self, name))
         if self.group_split and self.group is None:
             raise ValueError("group_split=True needs group=: give the upper limit of records in one call")
         self._set_buffer()

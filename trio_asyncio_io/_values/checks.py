@@ -86,6 +86,21 @@ def _as_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+def check_bool(name: str, value: object) -> bool:
+    """Return True or False. A text such as "no" would count as True.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        TypeError: It is neither. The message names the parameter.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {describe(value)}")
+    return value
+
+
 def check_seconds(
     name: str, value: object, *, positive: bool = False, finite: bool = False, hint: str = "", of: object = None
 ) -> float:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, StructType
 
 from trio_asyncio_io import Options
-from trio_asyncio_io.integration import check_int, check_number
+from trio_asyncio_io.integration import check_bool, check_int, check_number
 
 from .._limits.cluster_limits import LeasedLimit, TaskShare
 from .function import PackedFunction
@@ -67,8 +67,7 @@ class Settings:
         if self.on_error not in get_args(ErrorMode):
             raise ValueError(f'on_error must be "raise", "null" or "column", got {self.on_error!r}')
         for name in ("show_values", "skip_nulls"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            check_bool(name, getattr(self, name))
         for name, value in (("error", self.error), ("metadata", self.metadata)):
             if not (isinstance(value, str) and value) and (name, value) != ("metadata", None):
                 raise TypeError(f"{name} must be the name of a new column, got {value!r}")

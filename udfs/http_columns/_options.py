@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypedDict
 
 from trio_asyncio_io import ExponentialBackoff, RetryStrategy
 from trio_asyncio_io.gates import Auto, Gate, PerKey
-from trio_asyncio_io.integration import check_int, check_number
+from trio_asyncio_io.integration import check_bool, check_int, check_number
 
 from .._limits.cluster_limits import ClusterBudget, ClusterRate, as_cluster_rates
 from .._plan.arguments import UDFArguments, for_session, make_settings
@@ -99,8 +99,7 @@ class HttpOptions:
         if self.cache is not None:
             check_number("cache", self.cache, "seconds above 0", lambda s: s > 0, noun="seconds as a number, or None")
         for name in ("follow_redirects", "only_public", "trust_env"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            check_bool(name, getattr(self, name))
         object.__setattr__(self, "verify", _verify(self.verify))
         if self.only_public and self.trust_env:
             raise ValueError(
