@@ -17,7 +17,6 @@ from functools import partial
 from math import inf
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
@@ -69,7 +68,7 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
         A context manager that is also the observer. Entering it raises an `OSError` if the page cannot be written.
 
     Raises:
-        TypeError, ValueError: `path` is not the path of a file.
+        TypeError, ValueError: An argument is invalid. The message names it and its value.
 
     Example:
         with report("run.html") as observer:
@@ -108,18 +107,11 @@ class Report(Recorder, Meter):
         _create_folder(self._folder, self._page)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            parts = _take_parts(self._folder)
-            run = Run.merged(self._name, parts or [self._whole()])
-            run.end = _end_of(error)
-            replace_file(self._page, page(run, tasks=len(parts)))
-        except OSError as problem:
-            if error is None:
-                raise
-            _log.warning("the report was not written: %s", problem)
+    def _finish(self, error: BaseException | None) -> None:
+        parts = _take_parts(self._folder)
+        run = Run.merged(self._name, parts or [self._whole()])
+        run.end = _end_of(error)
+        replace_file(self._page, page(run, tasks=len(parts)))
 
     def of_task(self, name: str, value_of: Callable[[Any], Any] | None = None) -> Report:
         """A new observer like this one, for one of many tasks. Its `write_part` writes its part of the page.

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import trio
 
 from ._core.elements import Watermark
 from ._core.gate import Gate
 from ._core.options import Options
-from ._values.checks import check_int, check_name
+from ._values.checks import check_int, check_name, check_path
 from ._watch.events import Recording, Trace, trace_of
 from ._watch.recorder import Recorder, path_of_part, replace_file
 from ._watch.steps import GroupCall, RecordSteps, SystematicSample, WatermarkSteps
@@ -72,12 +71,7 @@ class TraceRecorder(Recorder):
         self._gates: list[Gate] = []
         self._group_calls: dict[int, GroupCall] = {}  # sequence -> the call of a record that has or gets a slot
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def _finish(self, error: BaseException | None) -> None:
         if self.path is not None:
             self.write(self.path)
 
@@ -102,12 +96,16 @@ class TraceRecorder(Recorder):
     def write(self, path: str | PathLike[str]) -> None:
         """Write the trace so far to a file, as JSON. Creates its directory, and replaces the file as a whole.
 
+        Args:
+            path: The file. A `~` at its beginning is the home directory.
+
         Raises:
+            TypeError, ValueError: `path` is not the path of a file.
             OSError: The file cannot be written.
         """
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps(self.trace(), ensure_ascii=False))
+        file = Path(check_path("path", path))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, json.dumps(self.trace(), ensure_ascii=False))
 
     # The run, and its records
 

@@ -285,7 +285,7 @@ def test_the_exception_of_the_run_comes_out_if_the_page_cannot_be_written(
 
     with pytest.raises(ValueError, match="the run's own"):
         fail()
-    assert "the report was not written" in caplog.text
+    assert f"{path} was not written" in caplog.text
 
 
 def test_without_a_run_it_says_so(path: Path) -> None:

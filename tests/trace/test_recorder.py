@@ -365,6 +365,22 @@ async def test_waits_for_a_gate_are_beside_the_slots_and_before_a_retry(autojump
     ]
 
 
+def test_a_trace_can_be_written_below_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    TraceRecorder().write("~/run.json")
+    assert files_of(tmp_path) == [tmp_path / "run.json"]
+    with pytest.raises(TypeError, match="path must be a file's path, got 3"):
+        TraceRecorder().write(3)  # type: ignore[arg-type]
+
+
+def test_the_exception_of_the_run_comes_out_if_the_trace_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ValueError, match="the run's own"), TraceRecorder(tmp_path):
+        raise ValueError("the run's own")
+    assert f"{tmp_path} was not written" in caplog.text
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text("old")

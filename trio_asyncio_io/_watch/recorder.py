@@ -1,11 +1,14 @@
-"""The recorder: an observer that collects a run for a file, and how such a file is written."""
+"""The recorder: an observer that collects a run and writes it to a file, and how such a file is written."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
@@ -17,9 +20,11 @@ from .._core.options import Options
 from .._values.checks import check_path
 from .._values.describe import describe, printable
 
+_log = logging.getLogger("trio_asyncio_io")
+
 
 class Recorder(Observer):
-    """The common part of `Report` and `TraceRecorder`.
+    """The common part of `Report` and `TraceRecorder`: a context manager that writes its file at the end of the block.
 
     Args:
         path: The file to write, or None.
@@ -46,6 +51,27 @@ class Recorder(Observer):
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Path | None]]:
         # What was recorded stays here. On another machine, a relative path would be below another directory
         return self._create_copy, (self.path and self.path.absolute(),)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._finish(error)
+        except OSError as problem:
+            if error is None:
+                raise
+            _log.warning("%s was not written: %s", self.path, problem)
+
+    @abstractmethod
+    def _finish(self, error: BaseException | None) -> None:
+        """Write the file, at the end of a block that this exception has ended; None: it has completed.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
 
     def describe(self, element: Any) -> str | None:
         """A description of the element's value. None if values are not recorded."""
