@@ -288,6 +288,11 @@ def test_the_exception_of_the_run_comes_out_if_the_page_cannot_be_written(
     assert f"{path} was not written" in caplog.text
 
 
+def test_values_that_are_neither_shown_nor_hidden_are_refused(path: Path) -> None:
+    with pytest.raises(TypeError, match="values must be True or False, got 'no'"):
+        report(path, values="no")  # type: ignore[arg-type]
+
+
 def test_without_a_run_it_says_so(path: Path) -> None:
     with report(path):
         pass

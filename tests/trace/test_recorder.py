@@ -322,8 +322,9 @@ async def test_the_recorder_of_a_task_writes_a_new_file(autojump_clock: MockCloc
         ({"max_records": "x"}, "max_records must be a whole number"),
         ({"name": 3}, "name must be a string, got 3"),
         ({"path": 3}, "path must be a file's path, got 3"),
+        ({"values": "no"}, "values must be True or False, got 'no'"),
     ],
-    ids=["no records", "text", "name", "path"],
+    ids=["no records", "text", "name", "path", "values"],
 )
 def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):

@@ -17,7 +17,7 @@ import trio
 from .._core.elements import value_of
 from .._core.observer import Observer
 from .._core.options import Options
-from .._values.checks import check_path
+from .._values.checks import check_bool, check_path
 from .._values.describe import describe, printable
 
 _log = logging.getLogger("trio_asyncio_io")
@@ -45,7 +45,7 @@ class Recorder(Observer):
         self.zero = 0.0
         self.value_of: Callable[[Any], Any] = value_of
         self._name = printable(name)
-        self._values = values
+        self._values = check_bool("values", values)
         self._create_copy = create_copy
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Path | None]]:
