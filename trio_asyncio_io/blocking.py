@@ -39,7 +39,7 @@ class BlockedLoop(trio.abc.Instrument):
     a busy machine, a function that computes is reported later. A call into C that holds the interpreter lock stops the
     sampling, and is not reported.
 
-    The workers of Spark have one already.
+    It may watch several runs of Trio, one after another. The workers of Spark have one already.
 
     Args:
         seconds: How long a function has to block the loop to be reported, above 0. Real time, even under Trio's mock
@@ -59,9 +59,7 @@ class BlockedLoop(trio.abc.Instrument):
         self._interval = self.seconds / (SAMPLES - 1)
         self._pass = object()  # identifies the current pass
         self._is_idle = True  # the loop waits for I/O between two passes
-        self._is_over = False
-        self._is_parked = False  # the thread waits for the next pass
-        self._wakeup = threading.Event()
+        self._wakeup = threading.Event()  # identifies the current run; not set: its thread waits for the next pass
         self._callers: list[FrameType] = []  # of `trio.run`
         self._reported: set[tuple[str, str]] = set()
 
@@ -76,13 +74,13 @@ class BlockedLoop(trio.abc.Instrument):
         self._loop = threading.get_ident()
         self._cpu = _CpuTime(threading.get_native_id())
         self._callers = self.user_frames(sys._getframe())  # noqa: SLF001 - the documented way to walk the stack
-        threading.Thread(target=self._watch, name="trio-blocked-loop", daemon=True).start()
+        threading.Thread(target=self._watch, args=(self._wakeup,), name="trio-blocked-loop", daemon=True).start()
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
         """Mark the start of a pass."""
         self._pass = object()
         self._is_idle = False
-        if self._is_parked:
+        if not self._wakeup.is_set():
             self._wakeup.set()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
@@ -91,9 +89,10 @@ class BlockedLoop(trio.abc.Instrument):
 
     def after_run(self) -> None:
         """End the sampling thread."""
-        self._is_idle = self._is_over = True
+        self._is_idle = True
         self._callers = []
-        self._wakeup.set()
+        wakeup, self._wakeup = self._wakeup, threading.Event()
+        wakeup.set()
 
     def user_frames(self, innermost: FrameType | None) -> list[FrameType]:
         """The frames of a stack that belong to the user's code, outermost first. For subclasses to override.
@@ -112,24 +111,22 @@ class BlockedLoop(trio.abc.Instrument):
         """Whether neither Trio, this package nor the standard library defines a frame's code. For subclasses."""
         return str(frame.f_globals.get("__name__")).partition(".")[0] not in INFRASTRUCTURE
 
-    def _watch(self) -> None:
-        while not self._is_over:
+    def _watch(self, wakeup: threading.Event) -> None:
+        while self._wakeup is wakeup:
             current = self._pass
             time.sleep(self._interval)
             if self._pass is not current:
                 continue
             if self._is_idle:
-                self._park(current)
+                self._park(wakeup, current)
             else:
                 self._sample(current)
 
-    def _park(self, current: object) -> None:
+    def _park(self, wakeup: threading.Event, current: object) -> None:
         """Wait for the next pass, without polling."""
-        self._wakeup.clear()
-        self._is_parked = True
-        if self._pass is current and not self._is_over:
-            self._wakeup.wait()
-        self._is_parked = False
+        wakeup.clear()
+        if self._pass is current and self._wakeup is wakeup:
+            wakeup.wait()
 
     def _sample(self, current: object) -> None:
         """Take samples until the pass ends or a function is in enough of them."""

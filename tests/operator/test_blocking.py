@@ -85,9 +85,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     made.end()
 
 
-def run_watched(main: Callable[[BlockedLoop], Awaitable[None]]) -> None:
+def run_watched(main: Callable[[BlockedLoop], Awaitable[None]], watch: BlockedLoop | None = None) -> None:
     """Run a loop of its own under a watch, in a thread, so that a loop that hangs fails the test."""
-    watch = BlockedLoop()
+    watch = watch or BlockedLoop()
     errors: list[BaseException] = []
 
     async def collect() -> None:
@@ -193,7 +193,7 @@ def test_a_function_that_awaits_between_its_steps_is_not_reported(reports: Repor
 def test_a_function_that_blocks_in_a_thread_is_not_reported(reports: Reports) -> None:
     async def main(watch: BlockedLoop) -> None:
         def block() -> None:
-            wait_until(lambda: watch._is_parked, "the loop does not wait for I/O")
+            wait_until(lambda: not watch._wakeup.is_set(), "the loop does not wait for I/O")
 
         await in_thread(block)()
 
@@ -203,11 +203,24 @@ def test_a_function_that_blocks_in_a_thread_is_not_reported(reports: Reports) ->
 
 def test_sampling_continues_after_the_loop_was_idle(reports: Reports) -> None:
     async def main(watch: BlockedLoop) -> None:
-        await trio.to_thread.run_sync(lambda: wait_until(lambda: watch._is_parked))
+        await trio.to_thread.run_sync(lambda: wait_until(lambda: not watch._wakeup.is_set()))
         assert reports.came.acquire(timeout=PATIENCE), "there was no warning"
 
     run_watched(main)
     assert len(reports.texts) == 1
+
+
+def test_each_loop_of_a_watch_is_sampled(reports: Reports) -> None:
+    async def first(_: BlockedLoop) -> None:
+        assert reports.came.acquire(timeout=PATIENCE), "there was no warning"
+
+    async def second(_: BlockedLoop) -> None:
+        assert reports.came.acquire(timeout=PATIENCE), "there was no warning"
+
+    watch = BlockedLoop()
+    run_watched(first, watch)
+    run_watched(second, watch)
+    assert len(reports.texts) == 2
 
 
 def test_the_thread_ends_with_the_loop() -> None:
@@ -227,8 +240,9 @@ def test_the_thread_ends_with_the_loop() -> None:
 def test_the_sampling_thread_does_not_wait_after_the_loop_has_ended() -> None:
     """Otherwise its thread would never end."""
     watch = BlockedLoop()
+    wakeup = watch._wakeup
     watch.after_run()
-    thread = threading.Thread(target=watch._park, args=(watch._pass,), daemon=True)
+    thread = threading.Thread(target=watch._park, args=(wakeup, watch._pass), daemon=True)
     thread.start()
     thread.join(PATIENCE)
     assert not thread.is_alive()
