@@ -244,6 +244,7 @@ def test_a_function_is_opened_and_closed() -> None:
         ({"weight": 3}, TypeError, "weight must be callable, got 3"),
         ({"weight_name": ""}, ValueError, "weight_name must not be empty, got ''"),
         ({"timeout": -1}, ValueError, "timeout must be seconds, not negative"),
+        ({"retry": 3}, TypeError, r"retry must be a RetryStrategy such as FixedDelay\(3, 1.0\), got 3"),
         (
             {"source": trio.open_memory_channel[int](0)[1]},
             TypeError,

@@ -102,7 +102,7 @@ async def record(
             recorded,
             capacity=load,
             timeout=timeout,
-            retry=None if retry is None else _Spread(retry),
+            retry=_Spread(retry) if isinstance(retry, RetryStrategy) else retry,
             on_error="skip",
             gate=[limit, *gates],
         ) as results:
