@@ -12,7 +12,7 @@ from trio.lowlevel import checkpoint_if_cancelled, disable_ki_protection, enable
 from ._account.statistics import Statistics, gates_and_hedges
 from ._operator.results import Results
 from ._values.checks import check_int
-from ._values.describe import amount, duration, plural
+from ._values.describe import amount, describe, duration, plural
 from ._watch import display_on
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def progress(
 
     Raises:
         ImportError: rich is not installed. Raised when the block is entered.
-        TypeError, ValueError: `total` is not a whole number, or it is negative.
+        TypeError, ValueError: `results` are not those of an operator, or `total` is not a whole number from 0.
 
     Example:
         async with unordered_wait(urls, fetch, timeout=5.0) as results:
@@ -59,6 +59,11 @@ def progress(
                 async for page in pages:
                     ...
     """
+    if not isinstance(results, Results):
+        raise TypeError(
+            f"progress takes the results of an operator, got {describe(results)}: give it those of `ordered_wait`, for "
+            "example, not the source"
+        )
     if total is not None:
         check_int("total", total, at_least=0)
     return Progress(results, total, description, console)

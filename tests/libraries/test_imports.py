@@ -28,7 +28,7 @@ print(sorted(new - sys.stdlib_module_names), "asyncio" in sys.modules)
 
 
 def test_without_rich_progress_names_the_extra_to_install() -> None:
-    code = "from trio_asyncio_io.progress import progress\nwith progress(None): pass"
+    code = "import trio_asyncio_io.progress\nfrom trio_asyncio_io.integration import display_on\ndisplay_on()"
     assert run_without({"rich"}, code) == "ImportError: progress needs rich: in a clone, pip install '.[progress]'"
 
 

@@ -246,9 +246,12 @@ async def test_iterating_before_entering_is_refused(autojump_clock: MockClock) -
             await anext(rows)
 
 
-def test_a_negative_total_is_refused() -> None:
-    with pytest.raises(ValueError, match="total must be at least 0, got -1"):
-        progress(None, total=-1)  # type: ignore[arg-type]
+async def test_an_argument_that_does_not_fit_is_refused(autojump_clock: MockClock) -> None:
+    async with ordered_wait("ab", Scripted(), timeout=5.0) as results:
+        with pytest.raises(ValueError, match="total must be at least 0, got -1"):
+            progress(results, total=-1)
+    with pytest.raises(TypeError, match=r"progress takes the results of an operator, got \['a'\]: give it"):
+        progress(["a"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
