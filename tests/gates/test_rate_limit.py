@@ -146,9 +146,9 @@ def test_a_gate_pickles_without_its_state() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rate": 0}, "rate must be per second, above 0 and finite, got 0"),
-        ({"rate": math.inf}, "rate must be per second, above 0 and finite, got inf"),
-        ({"rate": math.nan}, "rate must be per second, above 0 and finite, got nan"),
+        ({"rate": 0}, "rate must be above 0 and finite, got 0"),
+        ({"rate": math.inf}, "rate must be above 0 and finite, got inf"),
+        ({"rate": math.nan}, "rate must be above 0 and finite, got nan"),
         ({"rate": 1, "burst": math.inf}, "burst must be above 0 and finite, got inf"),
         ({"rate": 1, "burst": 0}, "burst must be above 0 and finite, got 0"),
         ({"rate": "5"}, "rate must be a number, got '5'"),

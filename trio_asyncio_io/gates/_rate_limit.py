@@ -67,8 +67,8 @@ class RateLimit(ConfiguredGate):
         weight: Callable[..., float] | None = None,
         name: str | None = None,
     ) -> None:
-        self.rate = _check("rate", rate, "per second, above 0 and finite")
-        self.burst = _check("burst", burst, "above 0 and finite")
+        self.rate = _checked("rate", rate)
+        self.burst = _checked("burst", burst)
         self._set(weight, name)
         self._most = min(self.rate * FOREVER, LARGEST)
         self._bucket = min(self.burst, self._most)
@@ -132,8 +132,8 @@ class RateLimit(ConfiguredGate):
         return self._returned / (self._returned + self._actual)
 
 
-def _check(name: str, value: float, legal: str) -> float:
-    return check_number(name, value, legal, lambda number: 0 < number < inf)
+def _checked(name: str, value: float) -> float:
+    return check_number(name, value, "above 0 and finite", lambda number: 0 < number < inf)
 
 
 def _arrival_after(start: float, weight: float, rate: float) -> float:

@@ -106,8 +106,10 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
         try:
             hash(key)
         except TypeError:
-            name = type(self).__name__
-            raise TypeError(f"{name} needs a hashable key, got {describe(key)}: give {name} key=") from None
+            raise TypeError(
+                f"{type(self).__name__} needs a hashable key, got {describe(key)}: give it key=, a function that "
+                "returns a string, a number or a tuple of them"
+            ) from None
         return distinct_key(key)
 
 
