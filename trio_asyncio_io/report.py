@@ -39,6 +39,8 @@ __all__ = ["Report", "report"]
 
 _log = logging.getLogger("trio_asyncio_io")
 
+ROUNDING = 1e-9  # seconds: a difference of two instants may be that much less than a timeout
+
 
 def report(path: str | PathLike[str], *, title: str = "operator", values: bool = False) -> Report:
     """Write a page about a run: what limited it, what went wrong, and how it went over time.
@@ -146,6 +148,7 @@ class Report(Recorder, Meter):
         super().run_started(options)
         self._ended = self._whole()
         self._run = Run(self._name, time.time(), capacity=options.capacity, options=_options_of(options))
+        self._timeout = options.timeout
         self.slow_from = -inf
         self._bins = _Bins(self._run.series, self._counters, self.zero)
         trio.lowlevel.add_instrument(self._bins)
@@ -171,11 +174,14 @@ class Report(Recorder, Meter):
     def timed_out(self, sequence: int, element: Any, attempts: int, seconds: float) -> None:
         self._late.add(sequence)
         self._keep_slow(sequence, element, attempts, seconds, "timed out")
-        self._count_failed()
         found = self._run.failures_of("timeout")
-        found.attempts += 1
         found.records += 1
-        found.keep(self._label(sequence, element), lambda: f"no result within {self._run.options['timeout']}")
+        what = "no other attempt could begin"  # its last one has ended, and the next one would be too late
+        if seconds >= self._timeout - ROUNDING:
+            what = "no result"
+            found.attempts += 1
+            self._count_failed()
+        found.keep(self._label(sequence, element), lambda: f"{what} within {duration(self._timeout)}")
 
     def slot_freed(self, sequence: int, element: Any) -> None:
         self._late.discard(sequence)

@@ -85,6 +85,17 @@ async def test_a_failed_call_that_was_retried_counts(path: Path, autojump_clock:
     assert found == ["OSError", "1 failed call, all records have a result", "record 3: ", "busy"]
 
 
+async def test_a_retry_that_would_begin_after_the_deadline_is_no_failed_call(
+    path: Path, autojump_clock: MockClock
+) -> None:
+    page = await run(path, {3: Step(1.0, error=OSError("busy"))}, range(10), retry=FixedDelay(2, 60.0))
+    assert page.sections["What went wrong"] == [
+        *("OSError", "1 failed call, all records have a result", "record 3: ", "busy"),
+        *("timeout", "0 failed calls, 1 record without a result"),
+        *("record 3: ", "no other attempt could begin within 5 s"),
+    ]
+
+
 class Refusing(Gate):
     """Refuses each call."""
 
@@ -95,7 +106,7 @@ class Refusing(Gate):
 async def test_a_refused_record_is_no_failed_call_and_has_its_message(path: Path, autojump_clock: MockClock) -> None:
     page = await run(path, {}, range(2), gate=Refusing())
     assert page.sections["What went wrong"] == [
-        *("RefusedError", "2 records without a result: refused by a gate"),
+        *("RefusedError", "0 failed calls, 2 records without a result"),
         *("record 0: ", "closed"),
     ]
 

@@ -162,7 +162,9 @@ class Invoker:
 
     async def _replace_timed_out(self, entry: Entry, cause: Exception | None) -> Sequence[Any] | Exception:
         if self._on_timeout is None:
-            return self._timeout_error(entry, "the function", cause)
+            is_due = trio.current_time() >= entry.since + self._options.timeout
+            what = "the function gave no result" if is_due else "no other attempt could begin"
+            return self._timeout_error(entry, what, cause)
         return await self._handled("on_timeout", entry, self._on_timeout, entry.value)
 
     async def _handled(
@@ -173,7 +175,7 @@ class Invoker:
             found = await _within(self._options.timeout, self._outputs_of_handler, name, handler, *arguments)
         except Exception as error:  # noqa: BLE001 - the user's handler may raise anything
             return error
-        return found[0] if isinstance(found, tuple) else self._timeout_error(entry, name, found)
+        return found[0] if isinstance(found, tuple) else self._timeout_error(entry, f"{name} gave no result", found)
 
     async def _outputs_of_handler(self, name: str, handler: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """The outputs of a handler. A note of what it raises names it."""
@@ -187,10 +189,10 @@ class Invoker:
             raise NotAsyncError.for_coroutine(name, result)
         return (result,) if self.flatten is None else self.flatten(result)
 
-    def _timeout_error(self, entry: Entry, name: str, cause: Exception | None) -> ElementTimeoutError:
+    def _timeout_error(self, entry: Entry, what: str, cause: Exception | None) -> ElementTimeoutError:
         timeout = self._options.timeout
         error = ElementTimeoutError(
-            f"{name} gave no result for {describe(entry.value)} within its timeout of {timeout:g} s", timeout
+            f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout
         )
         error.__cause__ = cause
         return error

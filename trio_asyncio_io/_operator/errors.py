@@ -45,7 +45,8 @@ class _TimeoutError(trio.TooSlowError):
 class ElementTimeoutError(_TimeoutError):
     """An invocation, with all its attempts and backoffs, exceeded its timeout.
 
-    It is raised once the running attempt has been cancelled and has unwound. It is never retried.
+    It is raised once the running attempt has been cancelled and has unwound. If a backoff or a `Retry-After` is so long
+    that the next attempt could not begin before the deadline, it is raised immediately. It is never retried.
 
     Attributes:
         timeout: The timeout, in seconds.

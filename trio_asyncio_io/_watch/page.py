@@ -166,8 +166,8 @@ def _failures(run: Run) -> str:
 
 def _failures_of(kind: str, found: Failures) -> str:
     lost = f"{plural(found.records, 'record')} without a result" if found.records else "all records have a result"
-    # A record that a gate has refused has no failed call
-    counts = f"{plural(found.attempts, 'failed call')}, {lost}" if found.attempts else f"{lost}: refused by a gate"
+    # A record has no failed call of a type if a gate has refused it, or if another attempt would be too late
+    counts = f"{plural(found.attempts, 'failed call')}, {lost}"
     examples = [f"<li>{escape(record)}: <code>{escape(text)}</code></li>" for text, record in found.examples.items()]
     return f'<h3>{escape(kind)}</h3>\n<p class="soft">{counts}</p>\n<ul>{"".join(examples)}</ul>\n'
 
