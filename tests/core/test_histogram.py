@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from math import ceil
+from math import ceil, inf, nan
 
 import pytest
 from hypothesis import given
@@ -52,6 +52,12 @@ def test_a_sample_counts_several_times() -> None:
 
 def test_an_empty_histogram_has_percentiles_of_zero() -> None:
     assert (Histogram().count, Histogram().p50, Histogram().p99) == (0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, inf, nan])
+def test_what_is_no_duration_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match=f"a duration must be finite seconds and not negative, got {seconds}"):
+        Histogram.of([1.0, seconds])
 
 
 def test_zero_has_a_bucket_of_its_own() -> None:

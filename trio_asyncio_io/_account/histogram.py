@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from math import ceil
 from struct import pack, unpack
 
-from .._values.checks import check_number
+from .._values.checks import check_number, check_seconds
 from .._values.describe import duration, plural
 
 # The upper 16 bits of a 64-bit float are its sign, its exponent and 4 bits of its mantissa. Their number is the bucket,
@@ -51,10 +51,14 @@ class Histogram:
 
     @classmethod
     def of(cls, durations: Iterable[float]) -> Histogram:
-        """The histogram of durations, in seconds, at least 0."""
+        """The histogram of durations, in seconds, at least 0 and finite.
+
+        Raises:
+            TypeError, ValueError: One of them is not such a number.
+        """
         recorded = Durations()
         for seconds in durations:
-            recorded.add(seconds)
+            recorded.add(abs(check_seconds("a duration", seconds, finite=True)))  # -0.0 has another bucket than 0.0
         return recorded.histogram()
 
     @property
