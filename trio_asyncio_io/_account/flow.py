@@ -90,7 +90,7 @@ class Flow:
         ungrouped: The number of new records that wait for more records of their group.
         behind: The number of records that wait for an earlier one with the same key.
         at_keys: The number of records that wait for gates of their key.
-        must_retry_first: Whether no new record may start, because many wait for their retry.
+        must_retry_first: As in the scheduler, which decides it.
         gate, retries, keyed, full, source: The times in which a slot is free and nothing starts, each second for one
             reason: see `Totals`.
         lacks_records: Whether one of the last three is the present reason, so the start of a call may end it.

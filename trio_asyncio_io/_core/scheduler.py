@@ -88,6 +88,7 @@ class Scheduler:
     Attributes:
         is_plain: Whether there are neither gates nor groups, and no record waits for a retry, so that workers may start
             the first of `ledger.jobs`.
+        must_retry_first: Whether no new record may start, because as many wait for their retry as can run at once.
         running: The calls that have not ended.
         waiting: sequence -> the call that waits for a retry or a gate.
         starts: The attempts that have a slot and that no worker has taken yet: (record or group; its wait, or None if
@@ -114,6 +115,7 @@ class Scheduler:
         self._held: set[GateLine] = set()  # lines of keys, until a call ends
         self._numbers = count()
         self._failed: set[Entry] = set()  # records that wait for a retry because their attempt has raised
+        self.must_retry_first = False
         self._max_failed = self.capacity * (self.grouping.size or 1)
         self.running = RunningCalls(timeout)
         self.is_plain = self._may_be_plain = self.gates is None and not self.grouping.size
@@ -222,7 +224,7 @@ class Scheduler:
         if not self.grouping.size:
             return jobs > 0 and self._has_place
         makes_group = jobs > 0 and not (self.ledger.may_grow() and self.grouping.waits_for_more(jobs, self._line))
-        return (makes_group and not self._flow.must_retry_first) or self._complete_pool() is not None
+        return (makes_group and not self.must_retry_first) or self._complete_pool() is not None
 
     @property
     def _has_slot(self) -> bool:
@@ -232,7 +234,7 @@ class Scheduler:
     @property
     def _has_place(self) -> bool:
         """Whether a new record may go to the gates: at most as many wait there as slots are free."""
-        return not self._flow.must_retry_first and self._counters.running + len(self._line.heap) < self.capacity
+        return not self.must_retry_first and self._counters.running + len(self._line.heap) < self.capacity
 
     # What happens
 
@@ -334,7 +336,7 @@ class Scheduler:
         if not line.heap or line.held_until > -inf:
             return None
         waiting = line.heap[0][1]
-        return waiting if waiting.entry.attempts > 0 or not self._flow.must_retry_first else None
+        return waiting if waiting.entry.attempts > 0 or not self.must_retry_first else None
 
     def _wait_for_slot(self, waiting: WaitingCall) -> None:
         entry = waiting.entry
@@ -357,7 +359,7 @@ class Scheduler:
     def _complete_pool(self) -> Pool | None:
         if not self.grouping.pools:
             return None
-        may_grow, only_retries = self.ledger.may_grow(), self._flow.must_retry_first
+        may_grow, only_retries = self.ledger.may_grow(), self.must_retry_first
         return self.grouping.complete(self._line, may_grow=may_grow, only_retries=only_retries)
 
     def _form(self, pool: Pool, now: float) -> WaitingCall:
@@ -511,4 +513,4 @@ class Scheduler:
             self._check_key(line, now)  # here, because all workers may be busy afterwards
 
     def _count_failed(self) -> None:
-        self._flow.must_retry_first = len(self._failed) >= self._max_failed
+        self.must_retry_first = self._flow.must_retry_first = len(self._failed) >= self._max_failed

@@ -108,7 +108,7 @@ class WorkerPool:
         starts = len(scheduler.starts)
         number = len(ledger.jobs) if scheduler.is_plain else starts + scheduler.may_assign()
         if not number:
-            if ledger.flow.must_retry_first:  # the first new record may have come
+            if scheduler.must_retry_first:  # the first new record may have come
                 ledger.flow.note_free_slots(self.current_time())
             return
         busy = ledger.counters.running - starts
