@@ -76,6 +76,7 @@ class Docstrings(griffe.Extension):
         """Change the docstring of an object, and remove the members that users do not need."""
         if obj.docstring is not None:
             if isinstance(obj, (griffe.Function, griffe.Class)):
+                _complete(obj, obj.docstring)
                 _list_options(obj, obj.docstring)
             obj.docstring.value = self.prepared(obj.docstring.value, obj.path)
         if isinstance(obj, griffe.Class):
@@ -117,6 +118,12 @@ def _with_reference_above(found: re.Match[str]) -> str:
         return f"{sentence}.\n\nArgs:\n{described}"
     describes_more = found.string.startswith("    ", found.end())
     return f"{sentence}, and those below.\n\nArgs:\n" if describes_more else f"{sentence}.\n"
+
+
+def _complete(obj: griffe.Function | griffe.Class, docstring: griffe.Docstring) -> None:
+    """Give what has parameters in common with another class the docstring that `help` shows."""
+    if any(str(each.value).startswith("share_descriptions") for each in obj.decorators):
+        docstring.value = inspect.getdoc(getattr(importlib.import_module(obj.module.path), obj.name)) or ""
 
 
 def _list_options(obj: griffe.Function | griffe.Class, docstring: griffe.Docstring) -> None:

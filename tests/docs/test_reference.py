@@ -137,6 +137,14 @@ def test_a_gate_has_no_members_that_only_the_operator_calls() -> None:
     assert "spent" in loaded["gates._budget.Budget"].members
 
 
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("Statistics", "completed"), ("Totals", "busy"), ("FixedDelay", "budget")]
+)
+def test_a_class_describes_the_parameters_that_it_has_in_common_with_another(name: str, parameter: str) -> None:
+    loaded = griffe.load("trio_asyncio_io", extensions=griffe.load_extensions(docstrings.Docstrings))
+    assert f"\n    {parameter}: " in loaded[name].docstring.value
+
+
 def test_a_class_has_its_options_in_place_of_an_overload_for_each_type() -> None:
     loaded = griffe.load("trio_asyncio_io", extensions=griffe.load_extensions(docstrings.Docstrings))
     function = loaded["_operator.operator.AsyncWaitOperator.__init__"]
