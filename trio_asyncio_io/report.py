@@ -8,12 +8,13 @@ import logging
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
+from itertools import chain, islice
 from math import inf
 from os import PathLike
 from pathlib import Path
@@ -64,7 +65,8 @@ def report(path: str | PathLike[str], *, title: str = "operator", values: bool =
         title: The heading.
         values: Whether the page shows values of elements, shortened. They may be secret, so the default is False:
             records are named by their position in the input, and messages of exceptions are shown without the texts
-            and numbers of the record, and without the paths and queries of URLs.
+            and numbers of the record, as far as these are in its first 1,000 parts, and without the paths and queries
+            of URLs.
 
     Returns:
         A context manager that is also the observer. Entering it raises an `OSError` if the page cannot be written.
@@ -303,8 +305,9 @@ MAX_SEARCHED = 2_000
 
 # Shorter texts occur in messages by chance
 MIN_HIDDEN = 3
-MAX_HIDDEN = 100
-MAX_DEPTH = 3
+
+# Parts of a value that are searched for texts: a value may be as large as the memory
+MAX_PARTS = 1_000
 
 # The path and the query of a URL, and the user before its host, may be secret. The pattern starts only at the start of
 # a word, so it takes linear time
@@ -367,29 +370,40 @@ def _origin_of(url: re.Match[str]) -> str:
 
 def _without_texts(text: str, value: object) -> str:
     """The text, in which everything that the value contains is replaced by an ellipsis."""
-    found = {each for _, each in zip(range(MAX_HIDDEN), _texts(value), strict=False) if len(each) >= MIN_HIDDEN}
+    try:
+        found = {each for each in _texts(value) if len(each) >= MIN_HIDDEN}
+    except Exception:  # noqa: BLE001 - a mapping may raise anything. Nobody knows what it contains
+        return "…"
     for each in sorted(found, key=len, reverse=True):
         text = text.replace(each, "…")
     return text
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """The texts and numbers in a value, as a message may quote them."""
-    if isinstance(value, str | bytes):
-        yield value if isinstance(value, str) else value.decode("latin-1")
-        yield repr(value)[1:-1].removeprefix("'")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield describe(value)
-    elif isinstance(value, date | Decimal | UUID):
-        yield str(value)
-    elif depth < MAX_DEPTH:
-        for item in _items(value):
-            yield from _texts(item, depth + 1)
+    parts, seen = [value], {id(value)}
+    for part in parts:
+        if isinstance(part, str | bytes):
+            yield part if isinstance(part, str) else part.decode("latin-1")
+            yield repr(part)[1:-1].removeprefix("'")
+        elif isinstance(part, int | float) and not isinstance(part, bool):
+            yield describe(part)
+        elif isinstance(part, date | Decimal | UUID):
+            yield str(part)
+        else:
+            new = [each for each in islice(_items(part), MAX_PARTS - len(parts)) if id(each) not in seen]
+            seen.update(map(id, new))
+            parts += new
 
 
-def _items(value: Any) -> Any:
+def _items(value: Any) -> Iterable[Any]:
     if isinstance(value, Mapping):
-        return value.values()
-    if is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, each.name, None) for each in fields(value)]
-    return value if isinstance(value, list | tuple | AbstractSet) else ()
+        return chain(value, value.values())
+    if isinstance(value, list | tuple | AbstractSet):
+        return value
+    try:
+        state: Any = object.__getstate__(value)  # the attributes, whatever the class defines
+    except TypeError:  # of an object in C
+        return ()
+    parts = state if isinstance(state, tuple) else (state,)  # a tuple if there are slots
+    return [item for part in parts if part for item in part.values()]

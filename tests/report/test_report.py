@@ -34,10 +34,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.html"
 
 
-async def run(path: Path, script: Any, elements: Any, *, values: bool = False, **options: Any) -> Page:
+async def run(
+    path: Path, script: Any, elements: Any, *, values: bool = False, default: Step | None = None, **options: Any
+) -> Page:
     options = {"timeout": 5.0, "capacity": 3, "on_error": "skip", **options}
     with report(path, values=values) as observer:
-        async with ordered_wait(elements, Scripted(script, default=Step(1.0)), observer=observer, **options) as results:
+        async with ordered_wait(
+            elements, Scripted(script, default=default or Step(1.0)), observer=observer, **options
+        ) as results:
             async for _ in results:
                 pass
     return Page(path)
@@ -141,6 +145,47 @@ async def test_values_are_shown_only_if_that_was_asked_for(error: Step, path: Pa
     assert "secret" not in text_of(path)
     await run(path, script, script, values=True, **options)
     assert "secret" in text_of(path)
+
+
+class Account:
+    """A record that is neither a container nor a dataclass."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+
+class Slotted:
+    """A record with slots."""
+
+    __slots__ = ("token",)
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+
+class Broken(dict[str, str]):
+    """A mapping that cannot be read."""
+
+    def values(self) -> Any:
+        raise RuntimeError("it is closed")
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        {"secret": 1},
+        Account("secret"),
+        Slotted("secret"),
+        [Account("secret")],
+        {"a": {"b": {"c": {"d": {"e": "secret"}}}}},
+        Broken(token="secret"),
+    ],
+    ids=["key", "attribute", "slot", "item", "deep", "broken"],
+)
+async def test_no_part_of_a_value_is_in_a_message(element: Any, path: Path, autojump_clock: MockClock) -> None:
+    page = await run(path, {}, [element], default=Step(1.0, error=ValueError("no account for secret")))
+    assert page.sections["What went wrong"][:2] == ["ValueError", "1 failed call, 1 record without a result"]
+    assert "secret" not in text_of(path)
 
 
 async def test_a_call_of_a_group_counts_once_among_the_calls_in_flight(path: Path, autojump_clock: MockClock) -> None:
