@@ -234,7 +234,7 @@ def _type_of(error: Exception) -> str:
 
 
 def _without_element(error: Exception) -> dict[str, str]:
-    """Event attributes that replace those of an error whose message we wrote, and which quotes the element."""
+    """Event attributes in place of the default ones, for an error of this package whose message quotes the element."""
     if not isinstance(error, AttemptTimeoutError):
         return {}
     return {

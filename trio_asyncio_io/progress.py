@@ -61,8 +61,8 @@ def progress(
     """
     if not isinstance(results, Results):
         raise TypeError(
-            f"progress takes the results of an operator, got {describe(results)}: give it those of `ordered_wait`, for "
-            "example, not the source"
+            f"progress takes the results of an operator, got {describe(results)}: give it what `ordered_wait`, for "
+            "example, returns, not the source"
         )
     if total is not None:
         check_int("total", total, at_least=0)

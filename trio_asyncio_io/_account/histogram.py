@@ -120,8 +120,8 @@ class Histogram:
 class Durations:
     """Durations that become a histogram.
 
-    `add` only appends to a list, and `fold` counts the durations of the list at once, in C. That takes a third of the
-    time of computing the bucket of each duration in Python.
+    `add` only appends to a list, and `fold` counts all durations of the list in C. That takes a third of the time of
+    computing the bucket of each duration in Python.
 
     Args:
         times: The number of durations that each duration represents.

@@ -38,9 +38,9 @@ class Counts:
         cancelled: Invocations cancelled because the operator stopped.
         retries_denied: Retries that the retry budget refused.
         refused: Elements that a gate refused before their first attempt; each one also counts as failed.
-        refusal: Why a gate has refused a call, of the latest one; "": none was refused. Retries are included.
+        refusal: Why a gate refused the latest call that was refused, retries included; "": none was refused.
         finding: What a gate such as `Auto` has found about the service; "": nothing, or the gates of a `PerKey` have
-            more than one key. In a sum, that of the last operator which has found something.
+            more than one key. In a sum, the finding of the last operator that has one.
         throttled: Calls after which the service requested fewer calls, such as with a status 429. Counted if there are
             gates.
         known: Elements that needed no call, because their results were in a restored snapshot or are remembered, such

@@ -54,7 +54,7 @@ def _start_of_repr(value: Any, limit: int) -> str:
 
 
 def _start_of_fields(value: Any, limit: int) -> str:
-    """The fields of a dataclass or named tuple, but not those of a function, which may be secrets; or the own repr."""
+    """The fields of a dataclass or named tuple; otherwise its repr. The fields of a function may be secrets: none."""
     kind, names = type(value), _field_names(value)
     if names is None:
         return repr(value)

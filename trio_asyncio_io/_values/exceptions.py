@@ -85,7 +85,7 @@ def _copy_without_init(error: E) -> E:
 
 
 def _copy_slots(error: BaseException, twin: BaseException) -> None:
-    """Set the attributes that have slots: `copy` leaves those of an exception out."""
+    """Copy the attributes in slots, which `copy` leaves out for exceptions."""
     for base in type(error).__mro__:
         for name, slot in vars(base).items() if "__slots__" in vars(base) else ():
             if isinstance(slot, MemberDescriptorType) and hasattr(error, name):

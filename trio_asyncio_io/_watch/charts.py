@@ -175,7 +175,7 @@ class Plot:
     def mark(self, x: float, label: str, line: int) -> None:
         """Draw a vertical line with a name above the plot, on this line of text from above.
 
-        No name crosses another line if names further to the right are higher up.
+        No name crosses another line if a name is higher than the names on its left.
         """
         y = TOP + LINE * line
         anchor, shift = ("end", -4) if x > ROOM_ON_THE_LEFT else ("start", 4)

@@ -224,7 +224,7 @@ def _arguments(sequence: int, span: Span) -> Event:
 
 
 def _together(records: list[Event]) -> Event:
-    """The arguments of a span. Those of several records are the common ones, and those of each record."""
+    """The arguments of a span. For several records: what they have in common, and the arguments of each record."""
     first, *others = records
     if not others:
         return first

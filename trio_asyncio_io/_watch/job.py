@@ -33,7 +33,7 @@ class TaskTimes:
 
     Args:
         tasks: The number of tasks.
-        at_once: The number of tasks that ran at once: of those that did not take the place of an earlier one.
+        at_once: The number of tasks that ran at once: the tasks that did not take the place of an earlier one.
         began: When the first task began, since 1970; 0.0: there is none.
         ended: When the last task ended, since 1970.
         arrived: The sum of the instants at which these tasks began, in seconds since 1970.

@@ -174,7 +174,7 @@ class Run:
 
     @classmethod
     def merged(cls, name: str, runs: Iterable[Run]) -> Run:
-        """One run of many, such as those of the tasks of a query, placed in time by the clocks of their machines."""
+        """One run of many, such as the runs of a query's tasks, placed in time by the clocks of their machines."""
         runs = sorted(runs, key=lambda run: run.began)
         if not runs:
             return cls(name)

@@ -1,4 +1,4 @@
-"""The gate `Budget`: calls are made until a sum is spent. And `settle`, by which a call says what it really weighs."""
+"""The gate `Budget`, which allows calls until a sum is spent, and `settle`, which corrects the weight of a call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BudgetError(RefusedError):
 
 
 class Budget(ConfiguredGate):
-    """Calls are made until their weights, such as their prices, have used up an amount.
+    """Allows calls until their weights, such as their prices, have used up an amount.
 
     A call reserves its estimated weight when it starts. `settle`, called in the function, replaces the estimate by what
     the call cost; the difference is available to other calls immediately. So at every moment
@@ -104,7 +104,7 @@ class Budget(ConfiguredGate):
         self._committed = DECIMALS.add(self._committed, exact(weight))
 
     def correct(self, weight: float, actual: float) -> None:
-        """Reserve what the call costs, in place of what it was reserved."""
+        """Replace the reservation of a call by its actual weight."""
         self._committed = DECIMALS.add(self._committed, DECIMALS.subtract(exact(actual), exact(weight)))
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The gate `LeaderFirst`: one call fills the cache of a service, and then the others use it."""
+"""The gate `LeaderFirst`: one call fills the cache of a service, then the others use it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ ROUNDING = 1e-6  # seconds by which the start of a call may differ from its end 
 
 
 class LeaderFirst(ConfiguredGate):
-    """One call runs alone, the leader; once it has returned, all others may start.
+    """Lets one call run alone, the leader. Once it has returned, all others may start.
 
     For services that keep what a call has prepared, such as the prompt caches of LLM providers: calls for one prefix
-    that start at once all pay for it, but those that start after the first one has returned pay a fraction. So give one
-    gate to each prefix with a `PerKey`, and sort the rows by prefix, or else each prefix holds a place in the buffer
-    while its leader runs.
+    that start together all pay for it, but calls that start after the first one has returned pay a fraction. So give
+    each prefix a gate of its own with a `PerKey`, and sort the rows by prefix. Otherwise the buffer fills with rows of
+    many prefixes, each of which waits for its leader.
 
-    Each call that returns keeps the cache for `ttl` seconds more. After that time without one, the next call leads
-    again. If the leader fails or is cancelled, the next call leads.
+    Each call that returns renews the cache for `ttl` seconds. If none returns within that time, the next call leads
+    again. It also does if the leader fails or is cancelled.
 
     Args:
         ttl: The time for which the service keeps an entry that is not used, in seconds, above 0. The default, 300.0, is
-            the shortest time that OpenAI and Anthropic name for their prompt caches. `math.inf`: for ever.
+            the shortest time that OpenAI and Anthropic name for their prompt caches. `math.inf`: it never expires.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.
 
     Raises:

@@ -20,7 +20,7 @@ FEW = 10  # the estimates count in full until this many calls have ended
 
 
 class RateLimit(ConfiguredGate):
-    """Calls start at most `rate` times per second.
+    """Lets calls start at most `rate` times per second.
 
     In every span of w seconds, wherever it begins,
 
@@ -40,8 +40,8 @@ class RateLimit(ConfiguredGate):
 
     Args:
         rate: Weight per second, above 0 and finite. Without `weight`: calls per second.
-        burst: What may start at once after an idle time, above 0 and finite. With the default, 1.0, calls without a
-            weight start evenly spaced.
+        burst: The weight that may start together after an idle time, above 0 and finite. With the default, 1.0, calls
+            without a weight start evenly spaced.
         weight: The arguments of a call -> what it weighs, such as an estimate of its tokens, at least 0 and finite.
             `settle` corrects it during the call. None (the default): each call weighs 1.
         name: Gates of one name share their state within a Trio run; see `Gate`. None (the default): it is not shared.

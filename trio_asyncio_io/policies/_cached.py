@@ -109,7 +109,7 @@ class cached(Policy[P, R]):  # noqa: N801 - used like a function
 
     @enable_ki_protection
     async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
-        """The cached result of this key, or that of a new call."""
+        """The cached result of this key, or the result of a new call."""
         values = by_position(self, arguments, keywords) if keywords else arguments
         key = self.key_of(values)
         if self._may_expire and self._run_change.has_happened():

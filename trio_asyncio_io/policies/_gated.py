@@ -1,4 +1,4 @@
-"""The policy `gated`: gates around a function, in place of those of an operator."""
+"""The policy `gated`: gates around a function, in place of gates of an operator."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
             gates.close()
 
     async def _admitted(self, gates: Gates, arguments: tuple[Any, ...]) -> Admission:
-        """Start a call when its gates admit it: those of its key, and then those of all calls."""
+        """Start a call when all gates admit it: first the gates of its key, then the common ones."""
         began = trio.current_time()
         try:
             line = gates.line_of(*arguments)
@@ -118,7 +118,7 @@ class gated(Policy[P, R]):  # noqa: N801 - used like a function
             self.wait_seconds += trio.current_time() - began
 
     async def _pass(self, waiting: _WaitingTask, line: GateLine) -> Admission:
-        """Wait in the line of the key, then in that of all calls. Only the first call in a line checks the gates."""
+        """Wait in the line of the key, then in the common line. Only the first call in a line checks the gates."""
         joined: list[GateLine] = []
         line.uses += 1
         try:

@@ -72,8 +72,8 @@ class hedged(Policy[P, R]):  # noqa: N801 - used like a function
 
     Attributes:
         calls: Calls made.
-        extra_calls: Those of them that were second calls.
-        won: Results that came from these.
+        extra_calls: Second calls made. They are included in `calls`.
+        won: Results that second calls gave.
 
     Raises:
         TypeError, ValueError: An argument is out of its range.

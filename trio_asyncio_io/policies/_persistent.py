@@ -134,7 +134,7 @@ class persistent(Policy[P, R]):  # noqa: N801 - used like a function
 
     @enable_ki_protection
     async def invoke(self, *arguments: P.args, **keywords: P.kwargs) -> R:
-        """The result in the file, or that of a new call, which is then in the file."""
+        """The result in the file, or the result of a new call, which is in the file when this returns."""
         values = by_position(self, arguments, keywords) if keywords else arguments
         if self._group_commit is None:
             raise RuntimeError(f"{self} is not open: an operator opens it; by hand, `await` its open() and close()")

@@ -34,8 +34,8 @@ Wrapped: TypeAlias = Callable[P, Awaitable[R]] | Invokes[P, R]
 class Policy(Wrapper, OpenedFunction, Generic[P, R]):
     """A function around an inner function, which is opened and closed with it.
 
-    Several operators may use one policy at the same time: the first one opens it, and the last one closes it. A policy
-    is pickled as its function and options; its state is not pickled.
+    Several operators may use one policy at the same time: the first one opens it, and the last one closes it. A pickled
+    policy has its function and its options, but not its state.
 
     An `invoke` is protected from interrupts, so that no step of a policy is left half done. What it calls of the user's
     is not: the inner function, by `_call`, and the key, by `key_of`.
@@ -49,7 +49,7 @@ class Policy(Wrapper, OpenedFunction, Generic[P, R]):
     def __init__(self, function: Any, *, key: Callable[..., Hashable] | None = None, **options: Any) -> None:
         self.function = function
         self._inner = as_function(function)
-        # Calls the inner function. The user's one runs open to interrupts: if a policy is between, that one sees to it
+        # Calls the inner function. Interrupts may reach the user's function; the innermost policy allows them
         self._call = self._inner.invoke if isinstance(self._inner, Policy) else partial(awaited, self._inner.invoke)
         if callable(timeout := getattr(self._inner, "timeout", None)):
             self.timeout = timeout  # the operator checks whether it exists

@@ -29,7 +29,7 @@ RESAMPLES = 19
 CAPPED_RUNS, CAPPED_WIDTH = 5, 2.34
 # In front of a limit, the model is off by about this share: calls that come back together respond to small differences
 CAPPED_ERROR = 0.06
-# Elements that are simulated, and per slot; then the run goes on at its pace
+# The number of elements to simulate: at least the first number, and the second one per slot. The rest is extrapolated
 ELEMENTS, PER_SLOT = 1_000, 8
 ADAPTIVE_ELEMENTS = 4_000  # `Auto` takes a while to find its level
 FEW_CALLS, MOST_CALLS = 1_000, 30_000  # of a shorter run and of a longer one, if calls are retried again and again
@@ -45,7 +45,9 @@ Mode: TypeAlias = Literal["ordered", "unordered"]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What runs will take. Made by `rehearse`; print it, or show it in a notebook.
+    """The time, the calls and the weight of a run with each capacity.
+
+    `rehearse` creates it. Print it, or show it in a notebook.
 
     Attributes:
         rows: One for each capacity, in the order given.
@@ -143,8 +145,8 @@ def rehearse(
         mode: The output order: "ordered" or "unordered".
         gate: Gates of the run, without `PerKey`. Each run uses copies of them, without their state. A `Budget` does not
             end the forecast run: the assumptions say how far it goes.
-        retry: The retry strategy. "recorded": that of the sample.
-        timeout: Seconds for each element. "recorded": that of the sample.
+        retry: The retry strategy. "recorded": the one of the sample.
+        timeout: Seconds for each element. "recorded": the timeout of the sample.
         slower: A factor of the latencies, above 0: what if the service is slower than in the sample?
         unseen: (share, seconds): what if the sample has missed a kind of calls with this share, from 0 to 1, and this
             duration?
@@ -179,7 +181,7 @@ def rehearse(
     random = Random(SEED)
     shares = (position / (RESAMPLES - 1) for position in range(RESAMPLES))
     others = [resampled(service, sample, random, share) for share in shares]
-    # Every second one has no call that is longer than those of the sample: nobody knows how the longest ones go on
+    # Every second one has no call longer than the longest one of the sample, which says nothing about longer ones
     others = [replace(each, tail=None) if position % 2 else each for position, each in enumerate(others)]
     rows = [_row(sample, service, others, elements, options) for options in settings]
     best = {name: value for name, value in common.items() if value is not None}
@@ -290,8 +292,8 @@ def _interval(
 def _middle(runs: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
     """The numbers and the intervals of a few long runs in front of a known limit, any of which may be the real one.
 
-    It is a matter of luck which calls are refused, and those that are come back together. Only long runs show what this
-    means for the time and the delays.
+    Chance decides which calls are refused, and refused calls come back together. Only long runs show the effect on the
+    time and the delays.
     """
     numbers, intervals = {}, {}
     for name in runs[0]:

@@ -189,9 +189,9 @@ class _CallLimit(Gate):
 class _Spread(RetryStrategy):
     """A strategy with which refused calls do not come back together.
 
-    Calls that are refused together are told the same delay. If they came back together as well, a sample would show
-    how many calls the service admits at once, but not how many per second. So each waits longer, by a share between a
-    thousandth and the whole of its delay. On a scale of logarithms, the shares are even: whatever the rate is, the
+    Calls that are refused together have the same delay. If they also came back together, a sample would show how many
+    calls the service admits at one instant, but not how many per second. So each waits longer, by a share between a
+    thousandth and the whole of its delay. The logarithms of the shares are evenly spread: whatever the rate is, the
     calls come faster at first and slower in the end.
     """
 

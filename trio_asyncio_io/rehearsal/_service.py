@@ -40,7 +40,7 @@ TAIL_SHARE = 0.1
 MIN_TAIL = 5
 # A Hill estimate above this means that moments of the tail hardly exist
 HEAVY = 0.33
-# Two kinds of calls are apart if one distribution has such a gap with a probability below e^-7
+# Calls beyond a gap are a kind of their own if one distribution has such a gap with a probability below e^-7
 GAP = 7.0
 DRAWS = 1024
 
