@@ -24,6 +24,7 @@ from typing import Any
 
 from ._core.observer import Observer
 from ._operator.errors import AttemptTimeoutError
+from ._values.checks import check_bool, check_name
 from ._values.exceptions import text_of
 
 try:
@@ -63,11 +64,15 @@ class OpenTelemetryObserver(Observer):
     `opentelemetry.trace.get_current_span().set_attribute(...)`.
 
     Args:
-        name: The operator's name: the name of the spans, and an attribute of the metrics. Use few, fixed names.
+        name: The operator's name, not empty: the name of the spans, and an attribute of the metrics. Use few, fixed
+            names.
         tracer_provider: Creates the spans. None: the global provider.
         meter_provider: Creates the metrics. None: the global provider.
         attributes: Additional attributes of every span and metric.
-        spans: False: metrics only.
+        spans: Whether to create spans. False: metrics only.
+
+    Raises:
+        TypeError, ValueError: `name` or `spans` is invalid.
 
     Example:
         observer = OpenTelemetryObserver("weather lookup")
@@ -84,7 +89,7 @@ class OpenTelemetryObserver(Observer):
         attributes: Mapping[str, AttributeValue] | None = None,
         spans: bool = True,
     ) -> None:
-        self._name = name
+        self._name = check_name("name", name)
         self._create_copy = partial(
             type(self),
             name,
@@ -94,7 +99,7 @@ class OpenTelemetryObserver(Observer):
             spans=spans,
         )
         self._attributes: dict[str, AttributeValue] = {f"{_SCOPE}.operator": name, **(attributes or {})}
-        self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider) if spans else None
+        self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider) if check_bool("spans", spans) else None
         self._meters = _Meters(metrics.get_meter(_SCOPE, meter_provider=meter_provider))
 
     def __reduce__(self) -> tuple[Callable[[], OpenTelemetryObserver], tuple[()]]:

@@ -373,3 +373,16 @@ async def test_after_a_span_processor_raises_no_span_is_current(
     backend.tracers.add_span_processor(FailsOnce(step))
     await run(async_wait(range(20), trace_current, capacity=4, timeout=5.0, on_error="skip", observer=observer))
     assert current[4:] == [False] * 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": 3}, "name must be a string, got 3"),
+        ({"name": ""}, "name must not be empty, got ''"),
+        ({"name": "lookup", "spans": "no"}, "spans must be True or False, got 'no'"),
+    ],
+)
+def test_invalid_arguments_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        OpenTelemetryObserver(**arguments)
