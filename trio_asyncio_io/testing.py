@@ -45,9 +45,8 @@ class Step:
 
     def __post_init__(self) -> None:
         check_seconds("latency", self.latency)
-        kind = self.error if isinstance(self.error, type) else type(self.error)
-        if self.error is not None and not issubclass(kind, BaseException):
-            raise TypeError(f"error must be an exception, or a type of exceptions, got {describe(self.error)}")
+        if self.error is not None:
+            _check_error(self.error)
 
 
 Steps: TypeAlias = Step | Sequence[Step]
@@ -65,9 +64,12 @@ def fails_first(attempts: int, error: BaseException | type[BaseException], then:
         A list of steps.
 
     Raises:
-        TypeError, ValueError: `attempts` is not such a number, or `error` cannot be raised.
+        TypeError, ValueError: `attempts` is not such a number, `error` cannot be raised, or `then` is no step.
     """
     check_int("attempts", attempts, at_least=0)
+    _check_error(error)
+    if not isinstance(then, Step | None):
+        raise TypeError(f"then must be a Step such as Step(0.1, result=3), got {describe(then)}")
     return [Step(error=error)] * attempts + [then or Step()]
 
 
@@ -132,6 +134,11 @@ class Scripted(Generic[T]):
         position = self._called_with.get(value, 0)
         self._called_with[value] = position + 1
         return steps[min(position, len(steps) - 1)]
+
+
+def _check_error(error: object) -> None:
+    if not issubclass(error if isinstance(error, type) else type(error), BaseException):
+        raise TypeError(f"error must be an exception, or a type of exceptions, got {describe(error)}")
 
 
 def _check_steps(name: str, steps: object) -> None:

@@ -71,9 +71,17 @@ async def test_fails_first_raises_exactly_that_many_times(attempts: int) -> None
     assert [await outcome_of(function, "a") for _ in range(attempts + 2)] == [error] * attempts + ["done"] * 2
 
 
-def test_a_negative_number_of_failing_attempts_is_refused() -> None:
-    with pytest.raises(ValueError, match="attempts must be at least 0, got -1"):
-        fails_first(-1, OSError)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1, OSError), "attempts must be at least 0, got -1"),
+        ((2, None), "error must be an exception, or a type of exceptions, got None"),
+        ((2, OSError, 3), r"then must be a Step such as Step\(0.1, result=3\), got 3"),
+    ],
+)
+def test_an_argument_of_fails_first_that_does_not_fit_is_refused(arguments: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        fails_first(*arguments)
 
 
 def test_a_value_without_a_step_is_refused() -> None:
