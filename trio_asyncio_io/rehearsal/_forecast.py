@@ -239,26 +239,18 @@ def _check_setting(options: Options, sample: Sample, service: Service) -> None:
 
 def _row(sample: Sample, service: Service, others: Sequence[Service], elements: int, options: Options) -> ForecastRow:
     """The forecast for one setting: a run with the fitted service, and shorter ones that show how far off it may be."""
-    is_adaptive = any(isinstance(gate, Auto) for gate in options.gates)
-    few = min(elements, ADAPTIVE_ELEMENTS if is_adaptive else max(ELEMENTS, PER_SLOT * options.capacity))
     factor = LONGER if options.retry is None else LONGER_WITH_RETRIES
-    longer = min(elements, factor * few)
+    few, longer = _lengths(service, elements, options, factor)
     is_refused = service.cap is not None and options.retry is not None
-    if options.retry is not None:
-        trial = simulate(service, few, options, Random(SEED), weights=service.weights)
-        longer = min(elements, max(longer, 2 * options.bound))  # records in backoffs fill the buffer
-        few, longer = _at_most(FEW_CALLS, few, trial), _at_most(MOST_CALLS, longer, trial)
     if is_refused and service.is_known and not gates_of(options):
-        spread = others[2::CAPPED_RUNS]  # four, from the lowest limit to the highest
-        runs = [_numbers(each, longer, options, position, elements) for position, each in enumerate([service, *spread])]
-        simulated = longer
-        numbers, intervals = _middle(runs)
+        repeated = 1
+        spread = [service, *others[2::CAPPED_RUNS]]  # four others, from the lowest limit to the highest
+        numbers, intervals = _middle(_runs(spread, longer, options, elements))
     else:
         repeated = ceil(factor * few / longer)
-        runs = [_numbers(service, longer, options, position, elements) for position in range(repeated)]
-        simulated = repeated * longer
+        runs = _runs([service] * repeated, longer, options, elements)
         numbers = {name: fmean(run[name] for run in runs) for name in runs[0]}
-        shorter = [_numbers(each, few, options, position, elements) for position, each in enumerate(others, factor)]
+        shorter = _runs(others, few, options, elements, first=factor)
         is_alike = service.cap is None or service.is_known
         error = CAPPED_ERROR if is_refused else 0.0
         intervals = {name: _interval(name, value, shorter, error, is_alike=is_alike) for name, value in numbers.items()}
@@ -268,10 +260,25 @@ def _row(sample: Sample, service: Service, others: Sequence[Service], elements: 
         low=low,
         high=high,
         is_tested=options.capacity <= sample.tested,
-        simulated=simulated,
+        simulated=repeated * longer,
         intervals=intervals,
         **numbers,
     )
+
+
+def _lengths(service: Service, elements: int, options: Options, factor: int) -> tuple[int, int]:
+    """The numbers of elements of a shorter run, and of a run with the fitted service.
+
+    Calls that are retried again and again take time to simulate, so their number is limited, too.
+    """
+    is_adaptive = any(isinstance(gate, Auto) for gate in options.gates)
+    few = min(elements, ADAPTIVE_ELEMENTS if is_adaptive else max(ELEMENTS, PER_SLOT * options.capacity))
+    longer = min(elements, factor * few)
+    if options.retry is None:
+        return few, longer
+    trial = simulate(service, few, options, Random(SEED), weights=service.weights)
+    longer = min(elements, max(longer, 2 * options.bound))  # records in backoffs fill the buffer
+    return _at_most(FEW_CALLS, few, trial), _at_most(MOST_CALLS, longer, trial)
 
 
 def _interval(
@@ -312,9 +319,16 @@ def _at_most(calls: int, elements: int, trial: SimulatedRun) -> int:
     return max(1, min(elements, int(calls * trial.elements / max(1, trial.calls))))
 
 
-def _numbers(service: Service, few: int, options: Options, position: int, elements: int) -> dict[str, float]:
-    """The numbers of a run of all elements, from one with a few. Each position has its own random numbers."""
-    run = simulate(service, few, options, Random(SEED + position), weights=service.weights)
+def _runs(
+    services: Sequence[Service], few: int, options: Options, elements: int, *, first: int = 0
+) -> list[dict[str, float]]:
+    """The numbers of a run with each service. Each run has its own random numbers, from this first seed on."""
+    return [_numbers(each, few, options, Random(SEED + seed), elements) for seed, each in enumerate(services, first)]
+
+
+def _numbers(service: Service, few: int, options: Options, random: Random, elements: int) -> dict[str, float]:
+    """The numbers of a run of all elements, from one with a few."""
+    run = simulate(service, few, options, random, weights=service.weights)
     factor = elements / run.elements
     counts = {name: factor * getattr(run, name) for name in ("calls", "refused", "retried", "timed_out", "failed")}
     return {
