@@ -60,6 +60,7 @@ def call_back(value: str, result_future: ResultFuture[None]) -> None:
 
 
 async def answer_later(value: str, error: Exception) -> str:
+    ERRORS.add(error)
     await trio.sleep(1.0)
     return value
 
@@ -71,12 +72,13 @@ async def answer_later(value: str, error: Exception) -> str:
         (fail, {"retry": FixedDelay(2, 0.5)}),
         (fail, {"retry": FixedDelay(2, 9.0)}),  # it times out now, with the error as the cause
         (fail, {"on_error": answer_later}),
+        (fail, {"on_error": answer_later, "retry": FixedDelay(2, 0.5, attempt_timeout=0.5)}),
         (fail, {"retry": FixedDelay(2, 0.5), "gate": Budget(3)}),  # the error is the cause of the refusal
         (fail, {"retry": FixedDelay(2, 0.5), "gate": CircuitBreaker("fail", calls=1, classify=lambda _: "overload")}),
         (single_flight(fail), {}),
         (hedged(single_flight(fail), after=0.5, budget=1.0), {}),
     ],
-    ids=["alone", "retried", "no time for a retry", "handled", "no budget", "open circuit", "single_flight", "hedged"],
+    ids=["alone", "retried", "no time for a retry", "handled", "attempts time out", "no budget", "open circuit", "single_flight", "hedged"],
 )
 async def test_the_error_of_an_element_is_in_no_cycle(
     async_wait: Any, function: Any, options: dict[str, Any], autojump_clock: MockClock

@@ -280,13 +280,16 @@ def _timed(once: Call, seconds: float, timeout: float, retries: Retries) -> Call
             return found[0]
         if trio.current_time() >= entry.since + timeout:
             await trio.sleep_forever()  # of two timeouts at one instant, that of the element has precedence
+        raise timeout_of(entry) from found  # not a local name: the error and this frame would be a reference cycle
+
+    def timeout_of(entry: Entry) -> AttemptTimeoutError:
         error = AttemptTimeoutError(
             f"attempt {entry.attempts} gave no result for {describe(entry.value)} within its attempt_timeout of "
             f"{seconds:g} s",
             seconds,
         )
         retries.mark_timeout(error)
-        raise error from found
+        return error
 
     return call
 
