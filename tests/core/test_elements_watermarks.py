@@ -76,6 +76,12 @@ def test_a_bound_that_is_no_distance_between_timestamps_is_refused(bound: Any) -
         assign_watermarks([], timestamp=lambda value: value, max_out_of_orderness=bound)
 
 
+@pytest.mark.parametrize("timestamp", ["time_hour", None])
+def test_a_timestamp_that_is_no_function_is_refused(timestamp: Any) -> None:
+    with pytest.raises(TypeError, match=f"^timestamp must be callable, got {timestamp!r}$"):
+        assign_watermarks([], timestamp=timestamp, max_out_of_orderness=1)
+
+
 @pytest.mark.parametrize(
     ("start", "step"),
     [

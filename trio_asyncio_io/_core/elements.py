@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypeVar, overload
 
+from .._values.checks import check_callback
 from .._values.describe import describe
 
 T = TypeVar("T")
@@ -163,7 +164,8 @@ def assign_watermarks(
         An iterator, or an async iterator if the source is async. `Snapshot.taken` does not count the watermarks.
 
     Raises:
-        TypeError: `max_out_of_orderness` is neither a number nor a `timedelta`, such as a text.
+        TypeError: `timestamp` is not callable or is async, or `max_out_of_orderness` is neither a number nor a
+            `timedelta`.
         ValueError: It is negative or NaN.
 
     Example:
@@ -171,6 +173,7 @@ def assign_watermarks(
         >>> list(marked)[:2]
         [StreamRecord(value=3, timestamp=3), Watermark(timestamp=1)]
     """
+    check_callback("timestamp", timestamp)
     clock = WatermarkClock(max_out_of_orderness)
     if isinstance(source, AsyncIterable):
         return _assign_async(source, timestamp, clock)
