@@ -15,6 +15,7 @@ import trio
 
 from tests.support import outputs, stable_id
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, NotAsyncError, keyed_wait, ordered_wait
+from trio_asyncio_io.adapters import ResultFuture, from_callback
 from trio_asyncio_io.gates import Auto, PerKey, RateLimit
 from trio_asyncio_io.policies import cached
 from trio_asyncio_io.testing import Scripted, Step
@@ -334,9 +335,14 @@ async def adds(value: Any) -> Any:
     return takes_two(value)  # type: ignore[call-arg]
 
 
-async def test_a_type_error_inside_the_function_has_no_such_note(async_wait: Any) -> None:
-    with pytest.raises(TypeError, match="positional argument") as caught:
-        await outputs(async_wait([1], adds, timeout=5.0))
+def reports_a_text(value: Any, result_future: ResultFuture[None]) -> None:
+    result_future.complete_exceptionally("busy")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("function", [adds, from_callback(reports_a_text)], ids=stable_id)
+async def test_a_type_error_inside_the_function_has_no_such_note(async_wait: Any, function: Any) -> None:
+    with pytest.raises(TypeError, match="positional argument|an instance of Exception") as caught:
+        await outputs(async_wait([1], function, timeout=5.0))
     assert "the function gets one argument" not in "".join(caught.value.__notes__)
 
 

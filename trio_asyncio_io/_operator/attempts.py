@@ -24,7 +24,7 @@ from .._core.retry import Retries
 from .._values.describe import describe, plural
 from .._values.exceptions import add_note
 from .errors import AttemptTimeoutError, ElementTimeoutError, NotAsyncError, needs_asyncio
-from .function import awaitable_from, checked_awaitable, innermost, name_of
+from .function import Wrapper, awaitable_from, checked_awaitable, name_of
 from .gates import Gates
 from .tasks import awaited, interruptible
 
@@ -250,8 +250,10 @@ def _as_many(results: Any, number: int) -> Sequence[Any]:
 
 def _takes_one(invoke: Callable[..., Any]) -> bool:
     """Whether the function can be called with one argument, as far as its signature says."""
+    while isinstance(invoke, Wrapper) and hasattr(invoke, "function"):  # not `from_callback`, which adds an argument
+        invoke = invoke.function
     try:
-        signature(innermost(invoke)).bind(None)
+        signature(invoke).bind(None)
     except TypeError:
         return False
     except ValueError:  # it has no signature
