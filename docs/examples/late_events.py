@@ -1,4 +1,4 @@
-import heapq
+import bisect
 
 import trio
 
@@ -28,19 +28,18 @@ def with_time(events, without):
 
 async def by_event_time(results, late):
     """Results in the order of their event times; late ones go to a list."""
-    waiting, complete = [], float("-inf")
+    waiting, watermark = [], None
     async for result in results:
-        if not isinstance(result, Watermark):
-            if result.timestamp < complete:
-                late.append(result.value)
-            else:
-                heapq.heappush(waiting, (result.timestamp, result.value))
-            continue
-        complete = result.timestamp
-        while waiting and waiting[0][0] <= complete:
-            yield heapq.heappop(waiting)
-    while waiting:
-        yield heapq.heappop(waiting)
+        if isinstance(result, Watermark):
+            watermark = result
+            while waiting and waiting[0].timestamp <= watermark.timestamp:
+                yield waiting.pop(0)
+        elif watermark is not None and result.timestamp < watermark.timestamp:
+            late.append(result.value)
+        else:
+            bisect.insort(waiting, result, key=lambda record: record.timestamp)
+    for result in waiting:
+        yield result
 
 
 async def main():
@@ -49,7 +48,8 @@ async def main():
         with_time(EVENTS, without), timestamp=lambda e: e["at"], max_out_of_orderness=10
     )
     async with ordered_wait(source, enrich, timeout=5.0) as results:
-        print([each async for each in by_event_time(results, late)])
+        async for result in by_event_time(results, late):
+            print(result)
     print("late:", late, "without a time:", [event["id"] for event in without])
 
 
