@@ -125,3 +125,18 @@ def test_invocations_that_run_do_not_count_in_totals() -> None:
     totals = ledger.totals(lambda: (4.0, 1.0))
     assert (totals.operators, totals.calls, totals.busy, totals.seconds, totals.cpu) == (1, 1, 3.0, 4.0, 1.0)
     assert (totals.capacity, totals.buffer, totals.source) == (2, 10, 0.0)
+
+
+def test_a_record_whose_handler_runs_counts_with_its_calls() -> None:
+    ledger = Ledger(InputOrder(), 10, capacity=2)
+    ledger.begin_run((0.0, 0.0))
+    ledger.accept("a", 0.0)
+    record = ledger.start(0.0)
+    record.attempts = 1
+    ledger.back_off(record, 2.0, 1.0)
+    ledger.reserve(0.0)
+    ledger.start_call(record, 3.0)
+    ledger.fail(record, OSError("down"), 4.0)
+    assert ledger.totals(lambda: (5.0, 1.0)).busy == 2.0
+    ledger.finish(record, (), 6.0)
+    assert ledger.totals(lambda: (7.0, 1.0)).busy == 4.0

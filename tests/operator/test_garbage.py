@@ -78,7 +78,17 @@ async def answer_later(value: str, error: Exception) -> str:
         (single_flight(fail), {}),
         (hedged(single_flight(fail), after=0.5, budget=1.0), {}),
     ],
-    ids=["alone", "retried", "no time for a retry", "handled", "attempts time out", "no budget", "open circuit", "single_flight", "hedged"],
+    ids=[
+        "alone",
+        "retried",
+        "no time for a retry",
+        "handled",
+        "attempts time out",
+        "no budget",
+        "open circuit",
+        "single_flight",
+        "hedged",
+    ],
 )
 async def test_the_error_of_an_element_is_in_no_cycle(
     async_wait: Any, function: Any, options: dict[str, Any], autojump_clock: MockClock

@@ -101,6 +101,7 @@ class Flow:
         input_end: The instant at which the input has ended; inf: it has not.
         started_at: The instant of the last record's first start.
         backoffs: sequence -> the end of the backoff of a record that waits for its retry.
+        handlers: sequence -> since when a record without a result has held its slot after its last call.
         spent: sequence -> (seconds in backoffs, seconds in earlier attempts) of a retried record without a result.
         rested_seconds: The backoffs of invocations that have ended.
         repeated_seconds: Their attempts that were retried.
@@ -138,6 +139,7 @@ class Flow:
         self.input_end = inf
         self.started_at = -inf
         self.backoffs: dict[int, float] = {}
+        self.handlers: dict[int, float] = {}
         self.spent: dict[int, tuple[float, float]] = {}
         self.rested_seconds = 0.0
         self.repeated_seconds = 0.0
@@ -239,6 +241,10 @@ class Flow:
         self.repeated_seconds += attempts
         return rested
 
+    def end_handler(self, record: Record, now: float) -> None:
+        """A record without a result frees its slot. If a gate has refused it, it has made no call."""
+        self.handlers_seconds += now - self.handlers.pop(record.sequence, record.since)
+
     def block(self, seconds: float, now: float) -> None:
         """Calls have blocked the loop for this long. That is why slots were free, so no other reason counts."""
         self.blocked_seconds += seconds
@@ -317,7 +323,7 @@ class Flow:
 
     def _running(self, now: float) -> float:
         """The time for which the invocations that have not ended have held slots."""
-        ends = self.backoffs
+        ends, handlers = self.backoffs, self.handlers
         records = (record for record in self._held() if record.attempts and record.results is None)
-        seconds = sum(ends.get(record.sequence, now) - record.since for record in records)
+        seconds = sum(ends.get(each.sequence, now) - handlers.get(each.sequence, each.since) for each in records)
         return seconds - sum(rested for rested, _ in self.spent.values())

@@ -435,7 +435,7 @@ class Ledger:
     def finish(self, entry: Entry, results: Sequence[Any], now: float) -> None:
         """Complete a running record after its handler, and free its slot."""
         self.counters.running -= self._slots_of_record
-        self.flow.handlers_seconds += now - entry.since
+        self.flow.end_handler(entry, now)
         entry.since = now
         entry.complete(results)
         if self._has_keys:
@@ -593,7 +593,7 @@ class Ledger:
         counters, latency = self.counters, now - entry.since
         counters.latency_seconds += latency
         counters.longest_seconds = max(counters.longest_seconds, latency)
-        self.flow.handlers_seconds -= latency
+        self.flow.handlers[entry.sequence] = now
         if entry.samples is not None:
             entry.samples.latency[0].add(latency)
         return self.flow.end_retries(entry)
