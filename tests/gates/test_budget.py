@@ -172,6 +172,21 @@ async def test_calls_that_are_cancelled_stay_paid(autojump_clock: None) -> None:
     assert (budget.spent, budget.reserved) == (4.0, 0.0)
 
 
+@pytest.mark.parametrize("group", [None, 2])
+async def test_calls_that_a_failure_prevents_cost_nothing(group: int | None, autojump_clock: None) -> None:
+    """They have passed the gates with the call that fails, and wait for their tasks to run."""
+
+    async def fail(value: Any) -> Any:
+        raise OSError("down")
+
+    budget = Budget(100.0, weight=lambda _: 1.0)
+    with pytest.raises(OSError, match="down"):
+        async with unordered_wait(range(30), fail, timeout=5.0, capacity=10, gate=budget, group=group):
+            await trio.sleep_forever()
+    assert (budget.spent, budget.reserved) == (float(group or 1), 0.0)
+    assert budget.left == 100.0 - budget.spent
+
+
 async def test_a_budget_goes_on_with_the_next_operator(autojump_clock: None) -> None:
     budget = Budget(7.0)
     first, *_ = await run(Service(1.0), budget, range(5))

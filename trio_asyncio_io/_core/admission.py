@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from .._values.checks import check_number, check_weight
 from .._values.describe import describe
 from .._values.exceptions import add_note
-from .gate import CANCELLED, Gate, Outcome, sum_as_written
+from .gate import NOT_MADE, Gate, Outcome, sum_as_written
 from .queue import Entry
 
 # Instants that differ by less are equal. Otherwise rounding could yield a delay that is below the clock's resolution
@@ -315,7 +315,7 @@ class Admission:
                 each.gate.started(since + each.offset, weight)
                 started += 1
         except Exception:
-            self.end(repeat(CANCELLED, started), since)
+            self.end(repeat(NOT_MADE, started), since)
             raise
         return self
 

@@ -29,6 +29,7 @@ class Outcome:
             the operator stopped it, so nothing is known.
         retry_after: The wait in seconds that the service requests of everybody, or None.
         error: The exception, or None.
+        was_made: False: the operator stopped before it called the function, and the kind is "cancelled".
 
     Raises:
         TypeError, ValueError: `kind` or `retry_after` is something else.
@@ -37,6 +38,7 @@ class Outcome:
     kind: OutcomeKind
     retry_after: float | None = None
     error: Exception | None = None
+    was_made: bool = True
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(OutcomeKind):
@@ -47,6 +49,7 @@ class Outcome:
 
 OK = Outcome("ok")
 CANCELLED = Outcome("cancelled")
+NOT_MADE = Outcome("cancelled", was_made=False)
 
 # Has a method `settle` while a call runs whose operator has a gate with a `weight`
 CURRENT_CALL: ContextVar[Any] = ContextVar("trio_asyncio_io_current_call", default=None)

@@ -53,7 +53,7 @@ from typing import Any, Protocol
 
 from .admission import Admission, GateLine, Rank, WaitingCall, Weights, rank_of
 from .deadlines import RunningCalls
-from .gate import CANCELLED, Outcome, RefusedError
+from .gate import NOT_MADE, Outcome, RefusedError
 from .groups import Group, Grouping, Half, Pool
 from .ledger import Ledger
 from .queue import Entry
@@ -295,7 +295,7 @@ class Scheduler:
         starts, self.starts = self.starts, deque()
         for call, waiting, refusal in starts:
             if self.gates is not None and refusal is None:
-                self.gates.end(call, CANCELLED, now)
+                self.gates.end(call, NOT_MADE, now)
             self.ledger.release()
             if waiting is not None:
                 self.waiting[call.sequence], waiting.since = waiting, now

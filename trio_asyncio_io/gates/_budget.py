@@ -31,8 +31,9 @@ class Budget(ConfiguredGate):
     less is left than the estimate of each refused call.
 
     A call that fails, times out or is cancelled costs what it has settled, or else its whole reservation, because the
-    service may have charged it. Each attempt of a retry strategy, and each second call of `hedged`, costs its own
-    weight. A call that weighs 0 is always allowed.
+    service may have charged it. A call that was not made, because the operator stopped before, costs nothing. Each
+    attempt of a retry strategy, and each second call of `hedged`, costs its own weight. A call that weighs 0 is always
+    allowed.
 
     The state stays with the object, from one operator to the next. A copy, which includes a pickled one, has spent
     nothing. So a `PerKey` gives each key a budget of its own, and in Spark each Python worker has one: a job has one
@@ -108,7 +109,11 @@ class Budget(ConfiguredGate):
         self._committed = DECIMALS.add(self._committed, DECIMALS.subtract(exact(actual), exact(weight)))
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
-        """Spend what is reserved for the call."""
+        """Spend what is reserved for the call. If the call was not made after all, free it."""
+        if not outcome.was_made:
+            self._calls -= 1
+            self.correct(weight, 0.0)
+            return
         self._spent = DECIMALS.add(self._spent, exact(weight))
 
     def may_forget(self, now: float) -> bool:  # noqa: ARG002

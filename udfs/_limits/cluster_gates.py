@@ -159,7 +159,10 @@ class LeaseGate(Gate):
         self.lease.corrected(weight, actual)
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:  # noqa: ARG002
-        """Spend what is reserved for the call."""
+        """Spend what is reserved for the call. If the call was not made after all, free it."""
+        if not outcome.was_made:
+            self.lease.corrected(weight, 0.0)
+            weight = 0.0
         self.lease.ended(weight)
 
     async def return_unused(self) -> None:

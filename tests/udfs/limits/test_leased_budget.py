@@ -122,6 +122,20 @@ async def test_what_a_process_that_was_killed_had_leased_is_spent(autojump_clock
     assert trio.current_time() - began >= DEAD_SECONDS
 
 
+async def test_calls_that_a_failure_prevents_cost_nothing(autojump_clock: MockClock) -> None:
+    async def fail(_: int) -> None:
+        raise OSError("down")
+
+    source = SimulatedBudgets()
+    gate = process(source, 10_000.0, weight=1.0)
+    await Run().of(gate, 20)  # so that enough is leased
+    with pytest.raises(OSError, match="down"):
+        async with unordered_wait(range(30), fail, timeout=5.0, capacity=10, gate=gate):
+            await trio.sleep_forever()
+    await gate.return_unused()
+    assert source.source.leased == pytest.approx(21.0)
+
+
 async def test_a_task_returns_what_it_has_not_used(autojump_clock: MockClock) -> None:
     source, run = SimulatedBudgets(), Run()
     gate = process(source, 10_000.0, weight=1.0)
