@@ -341,7 +341,7 @@ def reports_a_text(value: Any, result_future: ResultFuture[None]) -> None:
 
 @pytest.mark.parametrize("function", [adds, from_callback(reports_a_text)], ids=stable_id)
 async def test_a_type_error_inside_the_function_has_no_such_note(async_wait: Any, function: Any) -> None:
-    with pytest.raises(TypeError, match="positional argument|an instance of Exception") as caught:
+    with pytest.raises(TypeError, match=r"positional argument|an instance of Exception") as caught:
         await outputs(async_wait([1], function, timeout=5.0))
     assert "the function gets one argument" not in "".join(caught.value.__notes__)
 
