@@ -1,4 +1,4 @@
-"""An observer that records every call of its hooks."""
+"""Observers that record the calls of their hooks, or pass them on."""
 
 from __future__ import annotations
 
@@ -10,41 +10,24 @@ import trio
 
 from trio_asyncio_io import Observer
 
+RECORD_HOOKS = ("accepted", "started", "attempt_failed", "timed_out", "completed", "failed", "cancelled", "emitted")
+
 
 class StepRecorder(Observer):
-    """Records hook, instant, sequence, element and the other arguments, with exceptions as their messages."""
+    """Records hook, instant and arguments of each step, with exceptions as their messages.
 
-    def __init__(self) -> None:
+    Args:
+        hooks: Those that it overrides.
+    """
+
+    def __init__(self, hooks: tuple[str, ...] = RECORD_HOOKS) -> None:
         self.steps: list[tuple[Any, ...]] = []
-
-    def accepted(self, *arguments: Any) -> None:
-        self._record("accepted", *arguments)
-
-    def started(self, *arguments: Any) -> None:
-        self._record("started", *arguments)
-
-    def attempt_failed(self, *arguments: Any) -> None:
-        self._record("attempt_failed", *arguments)
-
-    def timed_out(self, *arguments: Any) -> None:
-        self._record("timed_out", *arguments)
-
-    def completed(self, *arguments: Any) -> None:
-        self._record("completed", *arguments)
-
-    def failed(self, *arguments: Any) -> None:
-        self._record("failed", *arguments)
-
-    def cancelled(self, *arguments: Any) -> None:
-        self._record("cancelled", *arguments)
-
-    def emitted(self, *arguments: Any) -> None:
-        self._record("emitted", *arguments)
+        for hook in hooks:
+            setattr(self, hook, partial(self._record, hook))
 
     def _record(self, hook: str, *arguments: Any) -> None:
         texts = [str(argument) if isinstance(argument, Exception) else argument for argument in arguments]
-        sequence, element, *rest = texts
-        self.steps.append((hook, trio.current_time(), sequence, element, *rest))
+        self.steps.append((hook, trio.current_time(), *texts))
 
 
 class Several(Observer):
