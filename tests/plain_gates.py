@@ -3,8 +3,68 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
-from trio_asyncio_io._core.gate import Classify, ConfiguredGate, Outcome
+from trio_asyncio_io._core.gate import Classify, ConfiguredGate, Gate, Outcome
+from trio_asyncio_io.gates import RefusedError
+
+
+class Listener(Gate):
+    """Admits each call, and notes what it is told.
+
+    Args:
+        weight: Of a value.
+
+    Attributes:
+        heard: ("started", instant, weight), (kind, instant, seconds, weight) and ("settled", weight, actual), in order.
+    """
+
+    def __init__(self, weight: Any = None) -> None:
+        self.weight = weight
+        self.heard: list[tuple[Any, ...]] = []
+
+    @property
+    def ends(self) -> list[tuple[Any, ...]]:
+        """Those of `heard` that are ends of calls."""
+        return [each for each in self.heard if each[0] not in {"started", "settled"}]
+
+    @property
+    def settled(self) -> list[tuple[float, float]]:
+        """The weights before and after each correction."""
+        return [(weight, actual) for what, weight, actual, *_ in self.heard if what == "settled"]
+
+    def delay(self, now: float, weight: float) -> float:
+        """0.0."""
+        return 0.0
+
+    def started(self, now: float, weight: float) -> None:
+        """Note a start."""
+        self.heard.append(("started", now, weight))
+
+    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
+        """Note an end."""
+        self.heard.append((outcome.kind, now, seconds, weight))
+
+    def correct(self, weight: float, actual: float) -> None:
+        """Note a correction."""
+        self.heard.append(("settled", weight, actual))
+
+
+class Refusing(Gate):
+    """Refuses each call after an instant.
+
+    Args:
+        after: In seconds.
+    """
+
+    def __init__(self, after: float = -1.0) -> None:
+        self.after = after
+
+    def delay(self, now: float, weight: float) -> float:
+        """0.0 until the instant."""
+        if now > self.after:
+            raise RefusedError("closed")
+        return 0.0
 
 
 class AtMost(ConfiguredGate):

@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from trio.testing import MockClock
 
 from tests.libraries.telemetry import OUTCOME, Backend, assert_nothing_left, attributes_of, run
+from tests.plain_gates import Refusing
 from trio_asyncio_io import AsyncFunction, FixedDelay, ordered_wait
-from trio_asyncio_io.gates import Gate, RefusedError
 from trio_asyncio_io.opentelemetry import OpenTelemetryObserver
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 
@@ -249,10 +249,6 @@ async def test_a_failed_invocation_has_the_status_error_and_one_type_everywhere(
 
 
 async def test_a_refused_record_has_its_exception(async_wait: Any, backend: Backend, autojump_clock: MockClock) -> None:
-    class Refusing(Gate):
-        def delay(self, now: float, weight: float) -> float:
-            raise RefusedError("closed")
-
     observer = backend.observer()
     await run(async_wait("a", Scripted(), timeout=3.0, on_error="skip", observer=observer, gate=Refusing()))
     [event] = backend.span().events

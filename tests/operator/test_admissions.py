@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import Listener
 from tests.support import outputs
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, ordered_wait
 from trio_asyncio_io.gates import Gate, Outcome, RateLimit, settle
@@ -24,22 +25,6 @@ class Broken(Gate):
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
         if outcome.kind == "cancelled":
             raise ZeroDivisionError("broken")
-
-
-class Listener(Gate):
-    """A gate that admits every call, and records what it hears."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[Any, ...]] = []
-
-    def delay(self, now: float, weight: float) -> float:
-        return 0.0
-
-    def started(self, now: float, weight: float) -> None:
-        self.heard.append(("started", now, weight))
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.heard.append((outcome.kind, now, seconds))
 
 
 @pytest.mark.parametrize(("retry", "calls"), [(None, 3), (FixedDelay(2, 0.0), 3)], ids=["one attempt", "retries"])
@@ -87,15 +72,15 @@ async def test_a_gate_hears_of_the_start_and_the_end_of_each_call(retry: Any, au
             pass
     assert gate.heard == [
         ("started", 0.0, 1.0),
-        ("ok", 1.0, 1.0),
+        ("ok", 1.0, 1.0, 1.0),
         ("started", 1.0, 1.0),
-        ("throttled", 2.0, 1.0),
+        ("throttled", 2.0, 1.0, 1.0),
         ("started", 2.0, 1.0),
-        ("overload", 3.0, 1.0),
+        ("overload", 3.0, 1.0, 1.0),
         ("started", 3.0, 1.0),
-        ("error", 4.0, 1.0),
+        ("error", 4.0, 1.0, 1.0),
         ("started", 4.0, 1.0),
-        ("overload", 6.0, 2.0),
+        ("overload", 6.0, 2.0, 1.0),
     ]
     assert results.statistics().throttled == 1
 

@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import Listener
 from tests.support import outputs
 from trio_asyncio_io import (
     AsyncWaitOperator,
@@ -182,30 +183,16 @@ async def test_no_call_that_has_its_slot_starts_after_a_failure(autojump_clock: 
     assert calls == ["a"]
 
 
-class Ends(Gate):
-    """Records the instant, the seconds and the weight of each end."""
-
-    def __init__(self) -> None:
-        self.weight = float
-        self.heard: list[tuple[float, float, float]] = []
-
-    def delay(self, now: float, weight: float) -> float:
-        return 0.0
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.heard.append((now, seconds, weight))
-
-
 async def test_a_gate_hears_for_how_long_each_attempt_ran_and_what_it_weighed(autojump_clock: MockClock) -> None:
-    gate = Ends()
+    gate = Listener(weight=float)
     script = Scripted({3: [Step(1.0, error=TimeoutError), Step(2.0, error=TimeoutError), Step(9.0)]})
     options: Any = {"timeout": 17.0, "gate": gate, "retry": FixedDelay(2, 5.0), "on_error": "skip"}
     await outputs(ordered_wait([3], script, **options))
-    assert gate.heard == [(1.0, 1.0, 3.0), (8.0, 2.0, 3.0), (17.0, 4.0, 3.0)]
+    assert [end[1:] for end in gate.ends] == [(1.0, 1.0, 3.0), (8.0, 2.0, 3.0), (17.0, 4.0, 3.0)]
 
 
 async def test_a_gate_hears_for_how_long_each_call_of_a_group_ran(autojump_clock: MockClock) -> None:
-    gate = Ends()
+    gate = Listener(weight=float)
 
     async def fail(values: list[int]) -> list[int]:
         await trio.sleep(1.0)
@@ -213,7 +200,7 @@ async def test_a_gate_hears_for_how_long_each_call_of_a_group_ran(autojump_clock
 
     options: Any = {"timeout": 60.0, "gate": gate, "retry": FixedDelay(1, 5.0), "on_error": "skip", "group": 2}
     await outputs(ordered_wait([1, 2, 4], fail, **options, group_wait=0.5))
-    assert sorted(gate.heard) == [(1.0, 1.0, 3.0), (1.0, 1.0, 4.0), (7.0, 1.0, 3.0), (7.0, 1.0, 4.0)]
+    assert sorted(end[1:] for end in gate.ends) == [(1.0, 1.0, 3.0), (1.0, 1.0, 4.0), (7.0, 1.0, 3.0), (7.0, 1.0, 4.0)]
 
 
 async def wait_for_ever(operator: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import Refusing
 from trio_asyncio_io import (
     AttemptTimeoutError,
     DeadLetter,
@@ -21,7 +22,7 @@ from trio_asyncio_io import (
     transient,
     unordered_wait,
 )
-from trio_asyncio_io.gates import CircuitBreaker, Gate, PerKey, RateLimit, RefusedError
+from trio_asyncio_io.gates import CircuitBreaker, PerKey, RateLimit, RefusedError
 
 
 class Service:
@@ -125,10 +126,6 @@ async def test_an_error_of_the_service_is_not_split(error: Callable[[], Exceptio
 
 
 async def test_a_call_that_a_gate_refuses_is_not_split(autojump_clock: MockClock) -> None:
-    class Refusing(Gate):
-        def delay(self, now: float, weight: float) -> float:
-            raise RefusedError("the budget is spent")
-
     service = Service()
     async with ordered_wait(
         range(4), service, group=4, group_split=True, timeout=60.0, on_error="skip", gate=Refusing()

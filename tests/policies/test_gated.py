@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.plain_gates import AtMost
+from tests.plain_gates import AtMost, Listener, Refusing
 from trio_asyncio_io import FixedDelay, ordered_wait
 from trio_asyncio_io.gates import (
     Budget,
@@ -23,7 +23,6 @@ from trio_asyncio_io.gates import (
     Outcome,
     PerKey,
     RateLimit,
-    RefusedError,
     settle,
 )
 from trio_asyncio_io.integration import usage_of_all as usage
@@ -150,25 +149,7 @@ async def drained(source: Any, function: Any, **options: Any) -> None:
             pass
 
 
-class Counted(Gate):
-    """Admits everything, and records how the calls end."""
-
-    def __init__(self, weight: Any = None) -> None:
-        self.weight = weight
-        self.ends: list[tuple[str, float, float]] = []
-        self.corrections: list[tuple[float, float]] = []
-
-    def delay(self, now: float, weight: float) -> float:
-        return 0.0
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.ends.append((outcome.kind, seconds, weight))
-
-    def correct(self, weight: float, actual: float) -> None:
-        self.corrections.append((weight, actual))
-
-
-class Broken(Counted):
+class Broken(Listener):
     """Raises in one method."""
 
     def __init__(self, method: str) -> None:
@@ -188,11 +169,6 @@ class Broken(Counted):
 
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
         self._maybe("ended")
-
-
-class Refusing(Gate):
-    def delay(self, now: float, weight: float) -> float:
-        raise RefusedError("no")
 
 
 async def test_a_cached_result_does_not_wait(autojump_clock: MockClock) -> None:
@@ -238,10 +214,11 @@ async def test_a_gate_has_one_limit_for_an_operator_and_a_policy(autojump_clock:
     ids=["a result", "an overload", "another error", "a deadline"],
 )
 async def test_the_end_of_a_call_is_reported(step: Step, kind: str, autojump_clock: MockClock) -> None:
-    gate = Counted()
+    gate = Listener()
     async with ordered_wait("a", gated(Scripted(default=step), gate), timeout=5.0, on_error="skip") as results:
         assert [result async for result in results] == (["a"] if kind == "ok" else [])
-    assert gate.ends == [(kind, 5.0 if kind == "cancelled" else 1.0, 1.0)]
+    seconds = 5.0 if kind == "cancelled" else 1.0
+    assert gate.ends == [(kind, seconds, seconds, 1.0)]
 
 
 async def test_classify_decides_about_an_error(autojump_clock: MockClock) -> None:
@@ -257,12 +234,12 @@ async def test_settle_corrects_the_weight_in_the_gates_of_the_policy_and_of_the_
         settle(value + 0.5)
         return value
 
-    inner, outer = Counted(weight=lambda value: value * 10.0), Counted(weight=lambda value: value * 2.0)
+    inner, outer = Listener(weight=lambda value: value * 10.0), Listener(weight=lambda value: value * 2.0)
     async with ordered_wait([3], gated(call, inner), timeout=9.0, gate=outer) as results:
         assert [result async for result in results] == [3]
-    assert inner.corrections == [(30.0, 3.5)]
-    assert outer.corrections == [(6.0, 3.5)]
-    assert [weight for _, _, weight in inner.ends + outer.ends] == [3.5, 3.5]
+    assert inner.settled == [(30.0, 3.5)]
+    assert outer.settled == [(6.0, 3.5)]
+    assert [weight for *_, weight in inner.ends + outer.ends] == [3.5, 3.5]
 
 
 async def test_usage_finds_the_gates_of_the_policy_and_then_those_of_the_operator() -> None:
@@ -287,7 +264,7 @@ async def test_a_budget_holds_for_the_calls_that_a_cache_makes() -> None:
 
 
 async def test_settle_corrects_the_weight_of_a_second_call_and_not_of_the_first(autojump_clock: MockClock) -> None:
-    gate = Counted(weight=lambda value: 10.0)
+    gate = Listener(weight=lambda value: 10.0)
     calls: list[int] = []
 
     async def call(value: str) -> str:
@@ -299,7 +276,7 @@ async def test_settle_corrects_the_weight_of_a_second_call_and_not_of_the_first(
     async with ordered_wait("a", gated(hedged(call, after=0.5, budget=1.0), gate), timeout=9.0, gate=gate) as results:
         assert [result async for result in results] == ["a"]
     assert calls == [0, 1]
-    assert gate.corrections == [(10.0, 2.0)]
+    assert gate.settled == [(10.0, 2.0)]
 
 
 async def test_a_weight_gets_all_arguments(autojump_clock: MockClock) -> None:
@@ -333,7 +310,7 @@ async def test_without_an_operator_a_call_raises_the_exception_of_a_broken_gate(
         await gated(Scripted(), Broken(method))("a")
 
 
-@pytest.mark.parametrize("gate", [Counted(weight=lambda value: 1 / 0), PerKey(Counted(), key=lambda value: 1 / 0)])
+@pytest.mark.parametrize("gate", [Listener(weight=lambda value: 1 / 0), PerKey(Listener(), key=lambda value: 1 / 0)])
 async def test_a_weight_or_a_key_that_raises_stops_the_operator(gate: Any) -> None:
     with pytest.raises(ZeroDivisionError):
         await drained("abc", gated(Scripted(), gate), timeout=9.0)

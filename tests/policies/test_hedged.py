@@ -13,9 +13,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import AtMost, Listener
 from tests.support import outputs
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, NotAsyncError, Statistics, Totals, unordered_wait
-from trio_asyncio_io.gates import CircuitBreaker, Gate, Outcome, RateLimit, RefusedError, settle
+from trio_asyncio_io.gates import CircuitBreaker, RateLimit, RefusedError, settle
 from trio_asyncio_io.policies import hedged, single_flight
 from trio_asyncio_io.progress import summary
 from trio_asyncio_io.testing import Recorder, Scripted, Step
@@ -160,25 +161,9 @@ async def test_no_extra_call_within_ten_seconds_of_a_throttle(autojump_clock: Mo
     assert starts(recorder) == [0.0, 1.0, 9.5, 11.5]
 
 
-class Closable(Gate):
-    """Closed from the second call on."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def delay(self, now: float, weight: float) -> float:
-        return inf if self.calls else 0.0
-
-    def started(self, now: float, weight: float) -> None:
-        self.calls += 1
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.calls -= 1
-
-
 async def test_no_extra_call_unless_the_gates_admit_it_at_once(autojump_clock: MockClock) -> None:
     function, recorder = scripted(*SLOW_THEN_FAST)
-    assert await outputs(unordered_wait("a", function, timeout=99.0, gate=Closable())) == ["first"]
+    assert await outputs(unordered_wait("a", function, timeout=99.0, gate=AtMost(1))) == ["first"]
     assert len(recorder.calls) == 1
 
 
@@ -192,41 +177,21 @@ async def test_no_extra_call_while_another_record_waits_for_a_gate(autojump_cloc
     assert starts(recorder) == [0.0, 1.0]
 
 
-class Log(Gate):
-    """Admits all calls, and records what it hears of them."""
-
-    def __init__(self) -> None:
-        self.lines: list[Any] = []
-        self.weight = lambda value: 4.0
-
-    def delay(self, now: float, weight: float) -> float:
-        return 0.0
-
-    def started(self, now: float, weight: float) -> None:
-        self.lines.append((now, "started", weight))
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.lines.append((now, outcome.kind, seconds, weight))
-
-    def correct(self, weight: float, actual: float) -> None:
-        self.lines.append((weight, actual))
-
-
 async def test_gates_hear_of_each_call(autojump_clock: MockClock) -> None:
-    gate = Log()
+    gate = Listener(weight=lambda value: 4.0)
     function, _ = scripted(*SLOW_THEN_FAST)
     await outputs(unordered_wait("a", function, timeout=99.0, gate=gate))
-    started = [(0.0, "started", 4.0), (2.0, "started", 4.0)]
-    assert gate.lines == [*started, (3.0, "ok", 1.0, 4.0), (3.0, "cancelled", 3.0, 4.0)]
+    started = [("started", 0.0, 4.0), ("started", 2.0, 4.0)]
+    assert gate.heard == [*started, ("ok", 3.0, 1.0, 4.0), ("cancelled", 3.0, 3.0, 4.0)]
 
 
 async def test_gates_hear_of_a_first_call_whose_failure_is_hidden(autojump_clock: MockClock) -> None:
     for retry in (None, FixedDelay(1, 1.0)):
-        gate = Log()
+        gate = Listener(weight=lambda value: 4.0)
         function, _ = scripted(Step(3.0, error=ThrottledError()), Step(2.0, "second"))
         async with unordered_wait("a", function, timeout=99.0, gate=gate, retry=retry) as results:
             assert [result async for result in results] == ["second"]
-        assert [line[1] for line in gate.lines] == ["started", "started", "ok", "throttled"]
+        assert [each[0] for each in gate.heard] == ["started", "started", "ok", "throttled"]
         assert results.statistics().throttled == 1
 
 
@@ -239,15 +204,15 @@ async def test_a_hidden_failure_wakes_an_idle_gate(autojump_clock: MockClock) ->
 
 async def test_gates_hear_of_an_extra_call_that_failed_or_lost(autojump_clock: MockClock) -> None:
     for second, kind in ((Step(1.0, error=ConnectionError), "overload"), (Step(9.0), "cancelled")):
-        gate = Log()
+        gate = Listener(weight=lambda value: 4.0)
         function, _ = scripted(Step(5.0), second)
         async with unordered_wait("a", function, timeout=99.0, gate=gate) as results:
             assert [result async for result in results] == ["a"]
-        assert [line[1] for line in gate.lines] == ["started", "started", kind, "ok"]
+        assert [each[0] for each in gate.heard] == ["started", "started", kind, "ok"]
 
 
 async def test_each_call_settles_its_own_weight(autojump_clock: MockClock) -> None:
-    gate = Log()
+    gate = Listener(weight=lambda value: 4.0)
     calls: list[int] = []
 
     async def call(value: str) -> None:
@@ -258,22 +223,22 @@ async def test_each_call_settles_its_own_weight(autojump_clock: MockClock) -> No
         await trio.sleep(5.0 if number == 1 else 1.0)
 
     await outputs(unordered_wait("a", hedged(call, after=0.5, budget=1.0), timeout=99.0, gate=gate))
-    assert [line for line in gate.lines if len(line) == 2] == [(4.0, 10.0), (4.0, 20.0)]
-    assert [line[1:] for line in gate.lines if len(line) == 4] == [("ok", 2.0, 20.0), ("cancelled", 2.5, 10.0)]
+    assert gate.settled == [(4.0, 10.0), (4.0, 20.0)]
+    assert gate.ends == [("ok", 2.5, 2.0, 20.0), ("cancelled", 2.5, 2.5, 10.0)]
 
 
-class Refusing(Closable):
+class RefusesSecond(AtMost):
     """Refuses each call from the second one on."""
 
     def delay(self, now: float, weight: float) -> float:
-        if self.calls:
+        if self.running:
             raise RefusedError
         return 0.0
 
 
 async def test_a_gate_that_refuses_an_extra_call_does_not_fail_the_element(autojump_clock: MockClock) -> None:
     function, recorder = scripted(*SLOW_THEN_FAST)
-    assert await outputs(unordered_wait("a", function, timeout=99.0, gate=Refusing())) == ["first"]
+    assert await outputs(unordered_wait("a", function, timeout=99.0, gate=RefusesSecond(1))) == ["first"]
     assert len(recorder.calls) == 1
 
 
@@ -459,12 +424,12 @@ async def test_an_element_times_out_if_one_call_has_failed_and_the_other_one_han
     async def default(value: str) -> str:
         return "default"
 
-    gate = Log()
+    gate = Listener(weight=lambda value: 4.0)
     function, _ = scripted(*steps)
     async with unordered_wait("a", function, timeout=9.0, on_timeout=default, gate=gate) as results:
         assert [result async for result in results] == ["default"]
     assert results.statistics().timed_out == 1
-    assert [line[1] for line in gate.lines] == ["started", "started", *ends]
+    assert [each[0] for each in gate.heard] == ["started", "started", *ends]
 
 
 @pytest.mark.parametrize("steps", [(HANGS, FAILS), (FAILS, HANGS)], ids=["the second failed", "the first failed"])

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.observing import Several
-from tests.plain_gates import AtMost
+from tests.plain_gates import AtMost, Listener
 from tests.properties.runs import on_virtual_time
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Observer, Watermark
 from trio_asyncio_io._core.observation import Observation
@@ -35,13 +35,6 @@ class BusyError(Exception):
     """The service requests a delay."""
 
     retry_after = 3.0
-
-
-class Open(Gate):
-    """Holds nothing back."""
-
-    def delay(self, now: float, weight: float) -> float:
-        return 0.0
 
 
 @dataclass
@@ -159,12 +152,12 @@ def test_an_observer_changes_nothing_in_front_of_gates_per_key(seed: int) -> Non
 
 def per_key() -> PerKey:
     """With gates per key, new records wait for no retries. So these are compared with each other."""
-    return PerKey(Open(), key=lambda value: value[0])
+    return PerKey(Listener(), key=lambda value: value[0])
 
 
 @given(SEEDS)
 def test_gates_that_admit_each_call_change_no_call(seed: int) -> None:
-    for gate, base in [(Open(), None), ([Open(), per_key()], per_key())]:
+    for gate, base in [(Listener(), None), ([Listener(), per_key()], per_key())]:
         with_gates, without = seen(seed, gate=gate), seen(seed, gate=base)
         assert (with_gates.outputs, with_gates.calls) == (without.outputs, without.calls)
 

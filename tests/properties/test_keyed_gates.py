@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from math import inf
 from typing import Any
 
 import trio
@@ -12,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from tests.plain_gates import Throttle
+from tests.plain_gates import AtMost, Throttle
 from trio_asyncio_io import AsyncWaitOperator, FixedDelay
-from trio_asyncio_io.gates import Gate, Outcome, PerKey, RateLimit
+from trio_asyncio_io.gates import Outcome, PerKey, RateLimit
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 ROUNDING = 1e-6
@@ -24,22 +23,6 @@ CLOSED = 1_000.0
 
 # A record: its key, and the seconds of its call
 records = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0.0, 0.5, 1.0, 3.0])), max_size=16)
-
-
-class AtOnce(Gate):
-    """At most two calls at once."""
-
-    def __init__(self) -> None:
-        self.running = 0
-
-    def delay(self, now: float, weight: float) -> float:
-        return inf if self.running >= AT_ONCE else 0.0
-
-    def started(self, now: float, weight: float) -> None:
-        self.running += 1
-
-    def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
-        self.running -= 1
 
 
 def outcome(error: Exception) -> Outcome:
@@ -97,7 +80,7 @@ def test_each_key_has_its_limits_and_nothing_is_lost(
         mode=mode,
         capacity=capacity,
         retry=FixedDelay(1, 0.5),
-        gate=[*([RateLimit(2.0)] if has_common else []), PerKey([RateLimit(RATE), AtOnce()], key=key_of)],
+        gate=[*([RateLimit(2.0)] if has_common else []), PerKey([RateLimit(RATE), AtMost(min(AT_ONCE, capacity))], key=key_of)],
     )
     assert Counter(results) == Counter(values)
     if mode == "ordered":

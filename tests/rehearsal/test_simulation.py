@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.forecast._services import Planted
-from tests.plain_gates import AtMost
+from tests.plain_gates import AtMost, Refusing
 from tests.rehearsal.planted import operated, simulated
 from trio_asyncio_io import FixedDelay, RetryBudget
 from trio_asyncio_io._core.options import Options
-from trio_asyncio_io.gates import CircuitBreaker, Gate, RateLimit, RefusedError
+from trio_asyncio_io.gates import CircuitBreaker, RateLimit
 from trio_asyncio_io.rehearsal import RecordedCall
 from trio_asyncio_io.rehearsal._service import Begin
 from trio_asyncio_io.rehearsal._simulation import SimulatedRun, simulate
@@ -123,13 +123,7 @@ def test_a_run_with_gates_and_deadlines_takes_about_the_time_of_the_operator() -
 
 
 def test_a_refused_record_fails_without_a_call() -> None:
-    class Closing(Gate):
-        def delay(self, now: float, weight: float) -> float:
-            if now > 0.1:
-                raise RefusedError("no more")
-            return 0.0
-
-    run = simulated(Planted("planted", draw_gamma), 50, 1, capacity=2, timeout=9.0, gate=Closing())
+    run = simulated(Planted("planted", draw_gamma), 50, 1, capacity=2, timeout=9.0, gate=Refusing(after=0.1))
     assert 0 < run.calls < 50
     assert run.calls + run.failed == 50
 

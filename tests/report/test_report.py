@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.plain_gates import AtMost
+from tests.plain_gates import AtMost, Refusing
 from tests.report.report_page import Page, text_of
 from tests.report.test_job import task
 from trio_asyncio_io import (
@@ -23,7 +23,7 @@ from trio_asyncio_io import (
     SnapshotElement,
     ordered_wait,
 )
-from trio_asyncio_io.gates import Gate, RateLimit, RefusedError
+from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.integration import TaskTimes
 from trio_asyncio_io.report import report
 from trio_asyncio_io.testing import Scripted, Step
@@ -98,13 +98,6 @@ async def test_a_retry_that_would_begin_after_the_deadline_is_no_failed_call(
         *("timeout", "0 failed calls, 1 record without a result"),
         *("record 3: ", "no other attempt could begin within 5 s"),
     ]
-
-
-class Refusing(Gate):
-    """Refuses each call."""
-
-    def delay(self, now: float, weight: float) -> float:
-        raise RefusedError("closed")
 
 
 async def test_a_refused_record_is_no_failed_call_and_has_its_message(path: Path, autojump_clock: MockClock) -> None:

@@ -12,10 +12,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.plain_gates import Refusing
 from tests.trace.trace_format import check_format, spans_of
 from trio_asyncio_io import FixedDelay, StreamRecord, Watermark, ordered_wait
 from trio_asyncio_io._watch.recorder import replace_file
-from trio_asyncio_io.gates import Gate, RateLimit, RefusedError
+from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.testing import Scripted, Step, fails_first
 from trio_asyncio_io.trace import TraceRecorder
 
@@ -145,22 +146,13 @@ async def test_a_handler_is_a_part_of_the_invocation(autojump_clock: MockClock) 
     ]
 
 
-class RefusingLater(Gate):
-    """Refuses each call after the first second."""
-
-    def delay(self, now: float, weight: float) -> float:
-        if now > 1.0:
-            raise RefusedError("closed")
-        return 0.0
-
-
 async def test_the_handler_of_a_refused_retry_is_in_a_stay_of_its_own(autojump_clock: MockClock) -> None:
     async def replaced(value: str, error: Exception) -> str:
         await trio.sleep(2.0)
         return value
 
     function = Scripted(default=Step(1.0, error=OSError))
-    options: Any = {"retry": FixedDelay(1, 0.5), "gate": RefusingLater(), "on_error": replaced}
+    options: Any = {"retry": FixedDelay(1, 0.5), "gate": Refusing(after=1.0), "on_error": replaced}
     trace = await recorded("a", function, **options)
     assert parts_of(trace, 0) == [
         ("record 0", 0.0, 1.0),
