@@ -74,13 +74,17 @@ def test_each_key_has_its_limits_and_nothing_is_lost(
         for value, (_, seconds) in zip(values, records, strict=True)
     }
     recorder: Recorder[Any, Any] = Recorder(Scripted(steps))
+    at_once = AtMost(min(AT_ONCE, capacity))
     results, numbers = run(
         values,
         recorder,
         mode=mode,
         capacity=capacity,
         retry=FixedDelay(1, 0.5),
-        gate=[*([RateLimit(2.0)] if has_common else []), PerKey([RateLimit(RATE), AtMost(min(AT_ONCE, capacity))], key=key_of)],
+        gate=[
+            *([RateLimit(2.0)] if has_common else []),
+            PerKey([RateLimit(RATE), AtMost(min(AT_ONCE, capacity))], key=key_of),
+        ],
     )
     assert Counter(results) == Counter(values)
     if mode == "ordered":
