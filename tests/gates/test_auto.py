@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from math import inf
 
 import pytest
@@ -425,21 +424,6 @@ def test_an_error_of_one_element_is_an_answer() -> None:
     driver.fill()
     driver.end(Outcome("error", error=ValueError("no such record")))
     assert driver.gate.limit == 130
-
-
-def test_a_gate_is_sent_as_its_configuration() -> None:
-    gate = Auto(start=20, most=200, give_up=60.0, name="service")
-    copy = pickle.loads(pickle.dumps(gate))
-    assert repr(copy) == "Auto(start=20, most=200, give_up=60.0, name='service')"
-    assert copy.limit == 20
-
-
-def test_a_gate_may_be_forgotten_ten_minutes_after_its_last_call() -> None:
-    driver = Driver(Auto())
-    driver.now = 5.0
-    driver.fill()
-    assert not driver.gate.may_forget(604.0)
-    assert driver.gate.may_forget(605.0)
 
 
 @pytest.mark.parametrize(

@@ -194,12 +194,6 @@ async def test_a_budget_goes_on_with_the_next_operator(autojump_clock: None) -> 
     assert (len(first), len(second)) == (5, 2)
 
 
-async def test_budgets_of_one_name_are_one(autojump_clock: None) -> None:
-    first, *_ = await run(Service(1.0), Budget(7.0, name="dollars"), range(5))
-    second, *_ = await run(Service(1.0), Budget(7.0, name="dollars"), range(5))
-    assert (len(first), len(second)) == (5, 2)
-
-
 async def test_each_tenant_has_a_budget_that_is_never_forgotten(
     autojump_clock: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

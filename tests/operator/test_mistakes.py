@@ -365,26 +365,17 @@ async def test_a_plain_open_or_close_is_to_be_declared_async(async_wait: Any, fu
         await outputs(async_wait([1], function, timeout=5.0))
 
 
-@pytest.mark.parametrize("retry", [None, FixedDelay(1, delay=0.0)])
 @pytest.mark.parametrize("function", [sleeps, yields])
-async def test_an_asyncio_function_fails_with_the_name_of_its_adapter(
-    async_wait: Any, function: Any, retry: Any
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"retry": FixedDelay(1, delay=0.0)}, {"on_error": "dead_letter"}, {"on_error": "skip"}, {"group": 2}],
+    ids=stable_id,
+)
+async def test_an_asyncio_function_ends_the_run_with_the_name_of_its_adapter(
+    async_wait: Any, function: Any, options: Any
 ) -> None:
     with pytest.raises((RuntimeError, TypeError), match=r"no running event loop|asyncio") as caught:
-        await outputs(async_wait([1], function, timeout=5.0, retry=retry))
-    assert "adapters.from_asyncio(function)" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize("on_error", ["dead_letter", "skip"])
-async def test_an_asyncio_function_ends_the_run_whatever_on_error_is(async_wait: Any, on_error: Any) -> None:
-    with pytest.raises(RuntimeError, match="no running event loop") as caught:
-        await outputs(async_wait([1], sleeps, timeout=5.0, on_error=on_error))
-    assert "adapters.from_asyncio(function)" in caught.value.__notes__[0]
-
-
-async def test_an_asyncio_function_of_groups_fails_with_the_name_of_its_adapter(async_wait: Any) -> None:
-    with pytest.raises(RuntimeError, match="no running event loop") as caught:
-        await outputs(async_wait([1, 2], sleeps, timeout=5.0, group=2))
+        await outputs(async_wait([1], function, timeout=5.0, **options))
     assert any("adapters.from_asyncio(function)" in note for note in caught.value.__notes__)
 
 

@@ -81,10 +81,7 @@ def test_each_key_has_its_limits_and_nothing_is_lost(
         mode=mode,
         capacity=capacity,
         retry=FixedDelay(1, 0.5),
-        gate=[
-            *([RateLimit(2.0)] if has_common else []),
-            PerKey([RateLimit(RATE), AtMost(min(AT_ONCE, capacity))], key=key_of),
-        ],
+        gate=[*([RateLimit(2.0)] if has_common else []), PerKey([RateLimit(RATE), at_once], key=key_of)],
     )
     assert Counter(results) == Counter(values)
     if mode == "ordered":
