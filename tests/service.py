@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from functools import partial
 from typing import Any
 
 import trio
 
 from tests.support import PATIENCE
+from trio_asyncio_io import AsyncFunction
 
 
 class Client:
@@ -36,6 +39,27 @@ class Client:
                 raise ConnectionError("the service hung up")
             answer += data
         return answer.decode().rstrip("\n")
+
+
+class Connected(AsyncFunction[int, str]):
+    """Returns the answer and the id of the process. `open` runs once per process, and asks, too."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def open(self) -> None:
+        await self.client.ask(f"opened in {os.getpid()}")
+
+    async def invoke(self, number: int) -> str:  # type: ignore[override]
+        return f"{await self.client.ask(number)} in {os.getpid()}"
+
+
+def check_connected(rows: Collection[Any], count: int, calls: list[str]) -> None:
+    """The numbers below the count have their answers from `Connected`, with one call each, and one for each process."""
+    answers = [(row.id, *row.answer.split(" in ")) for row in rows]
+    assert sorted((number, answer) for number, answer, _ in answers) == [(n, str(n)) for n in range(count)]
+    opened = [f"opened in {process}" for process in {process for _, _, process in answers}]
+    assert Counter(calls) == Counter([*map(str, range(count)), *opened])
 
 
 class Service:

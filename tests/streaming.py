@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
@@ -64,6 +64,14 @@ class FileStream:
         self.source, self.sink, self.checkpoint = (str(folder / name) for name in ("source", "sink", "checkpoint"))
         self.columns: tuple[str, ...] = ("id", "answer")
         self._running: PatientQuery | None = None
+
+    @classmethod
+    def of_two_files(cls, session: SparkSession, folder: Path, rows: int) -> Self:
+        """The numbers from 0 on with timestamps, in two micro-batches."""
+        made = cls(session, folder)
+        for start, end in ((0, rows // 2), (rows // 2, rows)):
+            made.add(start, end, ts="timestamp_seconds(id)")
+        return made
 
     def add(self, start: int, end: int, **columns: str) -> None:
         """Add a file with the numbers from `start` on as the column `id`, and with these expressions."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -13,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.entry_points import EVERY_ENTRY_POINT, with_answer
-from tests.service import Client, Service
+from tests.service import Connected, Service, check_connected
 from tests.support import PATIENCE
-from udfs import AsyncFunction, FixedDelay, async_pandas_udf, ordered_wait
+from udfs import FixedDelay, async_pandas_udf, ordered_wait
 
 ROWS = 40
 EITHER = pytest.mark.parametrize("entry_point", ["column", "unordered"])
@@ -37,28 +35,12 @@ async def trouble(number: int) -> int:
     return 10 * number
 
 
-class Connected(AsyncFunction[int, str]):
-    """Returns the answer and the id of the process. `open` runs once per process."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-
-    async def open(self) -> None:
-        await self.client.ask(f"opened in {os.getpid()}")
-
-    async def invoke(self, number: int) -> str:  # type: ignore[override]
-        return f"{await self.client.ask(number)} in {os.getpid()}"
-
-
 @EVERY_ENTRY_POINT
 def test_a_function_is_opened_once_per_process_and_called_once_per_row(
     numbers: DataFrame, service: Service, entry_point: str
 ) -> None:
     out = with_answer(numbers, entry_point, Connected(service.client)).collect()
-    assert sorted((row.id, int(row.answer.split()[0])) for row in out) == [(n, n) for n in range(ROWS)]
-    processes = {row.answer.split()[-1] for row in out}
-    opened = [f"opened in {process}" for process in processes]
-    assert Counter(service.calls) == Counter([*map(str, range(ROWS)), *opened])
+    check_connected(out, ROWS, service.calls)
 
 
 def test_a_column_may_be_used_wherever_spark_accepts_one(spark: SparkSession, numbers: DataFrame) -> None:

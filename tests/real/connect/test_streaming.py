@@ -20,11 +20,7 @@ ROWS = 40
 
 @pytest.fixture
 def stream(spark: SparkSession, tmp_path: Path) -> FileStream:
-    """0 to 39 with timestamps, in two micro-batches."""
-    made = FileStream(spark, tmp_path)
-    for start in (0, 20):
-        made.add(start, start + 20, ts="timestamp_seconds(id)")
-    return made
+    return FileStream.of_two_files(spark, tmp_path, ROWS)
 
 
 @pytest.mark.parametrize("entry_point", ["column", "ordered", "unordered", "keyed"])

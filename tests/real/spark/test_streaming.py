@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from pathlib import Path
@@ -12,33 +11,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.entry_points import with_answer
-from tests.service import Client, Service
+from tests.service import Connected, Service, check_connected
 from tests.streaming import FileStream
 from tests.support import PATIENCE, thorough_except
-from udfs import AsyncFunction
 
 ROWS = 40
 
 
 @pytest.fixture
 def stream(spark: SparkSession, tmp_path: Path) -> FileStream:
-    made = FileStream(spark, tmp_path)
-    for start in (0, 20):
-        made.add(start, start + 20, ts="timestamp_seconds(id)")
-    return made
-
-
-class Connected(AsyncFunction[int, str]):
-    """Returns the answer and the id of the process. `open` runs once per process."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-
-    async def open(self) -> None:
-        await self.client.ask(f"opened in {os.getpid()}")
-
-    async def invoke(self, id: int) -> str:  # noqa: A002 - the name of the column
-        return f"{await self.client.ask(id)} in {os.getpid()}"
+    return FileStream.of_two_files(spark, tmp_path, ROWS)
 
 
 @pytest.mark.parametrize("entry_point", thorough_except(["unordered"], ["column", "ordered", "unordered", "keyed"]))
@@ -49,10 +31,7 @@ def test_every_row_is_called_once_and_written_once(stream: FileStream, service: 
         df = df.withWatermark("ts", "1 minute")
         options = {"event_time": "ts", "max_out_of_orderness": "5 seconds"}
     rows = stream.run(with_answer(df, entry_point, Connected(service.client), **options))
-    assert sorted((row.id, row.answer.split()[0]) for row in rows) == [(n, str(n)) for n in range(ROWS)]
-    processes = {row.answer.split()[-1] for row in rows}
-    opened = [f"opened in {process}" for process in processes]
-    assert Counter(service.calls) == Counter([*map(str, range(ROWS)), *opened])
+    check_connected(rows, ROWS, service.calls)
 
 
 def test_a_query_continues_from_its_checkpoint(stream: FileStream, service: Service) -> None:
