@@ -254,9 +254,7 @@ async def test_a_call_that_lost_to_its_hedge_can_no_longer_settle(autojump_clock
     assert (len(calls), budget.spent, budget.reserved) == (40, 400.0, 0.0)
 
 
-async def test_a_call_that_elements_share_settles_the_one_that_started_it_while_that_runs(
-    autojump_clock: None,
-) -> None:
+async def test_a_call_that_elements_share_settles_the_one_that_started_it_while_that_runs(autojump_clock: None) -> None:
     budget = Budget(10.0, weight=lambda _: 2.0)
 
     async def call(key: str) -> str:

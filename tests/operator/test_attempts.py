@@ -12,13 +12,7 @@ from trio.testing import MockClock
 
 from tests.properties.scenarios import Delays
 from tests.support import outputs
-from trio_asyncio_io import (
-    AttemptTimeoutError,
-    ElementTimeoutError,
-    FixedDelay,
-    RetryBudget,
-    ordered_wait,
-)
+from trio_asyncio_io import AttemptTimeoutError, ElementTimeoutError, FixedDelay, RetryBudget, ordered_wait
 from trio_asyncio_io.gates import Auto
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 

@@ -11,9 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.support import outputs
-from trio_asyncio_io import (
-    ElementTimeoutError,
-)
+from trio_asyncio_io import ElementTimeoutError
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
 NEVER = Step(math.inf)

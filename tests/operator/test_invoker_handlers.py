@@ -10,14 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.support import outputs
-from trio_asyncio_io import (
-    AsyncFunction,
-    ElementTimeoutError,
-    FixedDelay,
-    NotAsyncError,
-    StreamRecord,
-    ordered_wait,
-)
+from trio_asyncio_io import AsyncFunction, ElementTimeoutError, FixedDelay, NotAsyncError, StreamRecord, ordered_wait
 from trio_asyncio_io.testing import Scripted, Step
 
 NEVER = Step(math.inf)

@@ -98,9 +98,7 @@ async def test_a_call_whose_key_is_none_passes_only_the_other_gates(autojump_clo
     assert starts_of(recorder) == {"x": [0.0, 1.0, 2.0], "a": [3.0, 13.0]}
 
 
-async def test_the_waits_count_as_gate_wait_and_neither_as_latency_nor_as_slot_wait(
-    autojump_clock: MockClock,
-) -> None:
+async def test_the_waits_count_as_gate_wait_and_neither_as_latency_nor_as_slot_wait(autojump_clock: MockClock) -> None:
     script = Scripted({"a1": throttled(50.0), "b1": Step(52.0)}, default=Step(1.0))
     retry = FixedDelay(1, 0.0, retry_on=ThrottledError)
     async with unordered_wait(

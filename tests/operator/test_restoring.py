@@ -10,14 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.support import outputs
-from trio_asyncio_io import (
-    AsyncWaitOperator,
-    FixedDelay,
-    Snapshot,
-    SnapshotElement,
-    StreamRecord,
-    Watermark,
-)
+from trio_asyncio_io import AsyncWaitOperator, FixedDelay, Snapshot, SnapshotElement, StreamRecord, Watermark
 from trio_asyncio_io.testing import Recorder, Scripted, Step, fails_first
 
 AT_ONCE = Scripted()

@@ -33,9 +33,7 @@ def held(snapshot: Snapshot) -> list[tuple[Any, Any]]:
     return [(each.element, each.results) for each in snapshot.elements]
 
 
-async def test_a_snapshot_has_completed_results_so_no_call_is_repeated(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_snapshot_has_completed_results_so_no_call_is_repeated(autojump_clock: MockClock) -> None:
     recorder = Recorder(Scripted({"a": Step(3.0)}, default=Step(1.0)))
     async with ordered_wait("abcd", recorder, timeout=5.0, capacity=3) as results:
         await trio.sleep(1.5)

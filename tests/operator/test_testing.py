@@ -189,9 +189,7 @@ async def test_a_recorder_counts_a_cancelled_call_that_has_a_nursery(autojump_cl
     assert [call.cancelled for call in recorder.calls] == [True, True]
 
 
-async def test_a_recorder_has_the_optional_methods_of_its_function(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_recorder_has_the_optional_methods_of_its_function(autojump_clock: MockClock) -> None:
     events: list[str] = []
 
     class Lookup(AsyncFunction[str, str]):

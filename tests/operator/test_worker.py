@@ -134,9 +134,7 @@ async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio
     assert longest <= 250
 
 
-async def test_the_function_runs_in_the_context_of_the_block_and_not_of_the_first_put(
-    make_operator: Any,
-) -> None:
+async def test_the_function_runs_in_the_context_of_the_block_and_not_of_the_first_put(make_operator: Any) -> None:
     request = ContextVar("request", default="none")
 
     async def function(value: str) -> str:

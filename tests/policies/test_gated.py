@@ -16,15 +16,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.plain_gates import AtMost, Listener, Refusing
 from trio_asyncio_io import FixedDelay, ordered_wait
-from trio_asyncio_io.gates import (
-    Budget,
-    CircuitBreaker,
-    Gate,
-    Outcome,
-    PerKey,
-    RateLimit,
-    settle,
-)
+from trio_asyncio_io.gates import Budget, CircuitBreaker, Gate, Outcome, PerKey, RateLimit, settle
 from trio_asyncio_io.integration import usage_of_all as usage
 from trio_asyncio_io.policies import cached, gated, hedged, single_flight
 from trio_asyncio_io.rehearsal import record

@@ -15,14 +15,7 @@ from trio.testing import MockClock
 from tests.plain_gates import AtMost, Refusing
 from tests.report.report_page import Page, text_of
 from tests.report.test_job import task
-from trio_asyncio_io import (
-    AsyncWaitOperator,
-    ElementTimeoutError,
-    FixedDelay,
-    Snapshot,
-    SnapshotElement,
-    ordered_wait,
-)
+from trio_asyncio_io import AsyncWaitOperator, ElementTimeoutError, FixedDelay, Snapshot, SnapshotElement, ordered_wait
 from trio_asyncio_io.gates import RateLimit
 from trio_asyncio_io.integration import TaskTimes
 from trio_asyncio_io.report import report

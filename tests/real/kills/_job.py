@@ -29,15 +29,7 @@ from typing import Any
 
 import trio
 
-from trio_asyncio_io import (
-    AsyncFunction,
-    Snapshot,
-    StreamRecord,
-    Watermark,
-    keyed_wait,
-    ordered_wait,
-    unordered_wait,
-)
+from trio_asyncio_io import AsyncFunction, Snapshot, StreamRecord, Watermark, keyed_wait, ordered_wait, unordered_wait
 from trio_asyncio_io.checkpoints import Checkpoint, SQLiteStore
 from trio_asyncio_io.policies import persistent
 

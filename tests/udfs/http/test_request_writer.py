@@ -10,15 +10,7 @@ import httpx
 import pytest
 import trio
 
-from tests.udfs.http.serving import (
-    Peer,
-    Respond,
-    client_context,
-    listening,
-    never,
-    server_context,
-    serving,
-)
+from tests.udfs.http.serving import Peer, Respond, client_context, listening, never, server_context, serving
 from udfs.http import client
 
 MEGABYTES = b"x" * 20_000_000  # far more than the kernel takes if the server does not read

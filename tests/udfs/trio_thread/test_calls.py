@@ -13,13 +13,7 @@ import trio
 from pyspark.sql.types import ArrayType, DoubleType, FloatType, TimestampType
 from trio.testing import MockClock
 
-from trio_asyncio_io import (
-    AsyncFunction,
-    AsyncWaitOperator,
-    ElementTimeoutError,
-    FixedDelay,
-    NotAsyncError,
-)
+from trio_asyncio_io import AsyncFunction, AsyncWaitOperator, ElementTimeoutError, FixedDelay, NotAsyncError
 from trio_asyncio_io.gates import Auto, Budget, BudgetError, RateLimit, settle
 from trio_asyncio_io.policies import hedged
 from trio_asyncio_io.report import report
