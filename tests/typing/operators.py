@@ -11,7 +11,6 @@ from trio_asyncio_io import (
     Histogram,
     Results,
     Snapshot,
-    SnapshotElement,
     Statistics,
     keyed_wait,
     ordered_wait,
@@ -85,20 +84,14 @@ async def retries() -> None:
     FixedDelay(3, 0.5, retry_on=BaseException)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-async def snapshot_and_restore() -> None:
+async def statistics() -> None:
     async with ordered_wait(["a"], length, timeout=5.0) as results:
-        snapshot = results.snapshot()
-        assert_type(snapshot, Snapshot[str, int])
         assert_type(results.statistics(), Statistics)
         assert_type(results.statistics().emitted, int)
         assert_type(results.statistics().slot_wait_seconds, float)
         assert_type(results.statistics().latency, Histogram)
         assert_type(results.statistics().latency.p99, float)
-    for element in snapshot.elements:
-        assert_type(element, SnapshotElement[str, int])
-        assert_type(element.sequence, int)
-    async with ordered_wait(["b"], length, timeout=5.0, restore=snapshot) as results:
-        assert_type(results, Results[int, str])
+        assert_type([each.sequence for each in results.snapshot().elements], list[int])
 
 
 async def an_operator_to_put_into() -> None:
