@@ -13,6 +13,7 @@ import pytest
 import trio
 import trio.testing
 
+from tests.support import PATIENCE
 from tests.udfs.http.serving import Latch, Peer, listening, never, ok, serving
 from udfs.http import StackTransport, client
 
@@ -248,7 +249,7 @@ async def test_closing_the_transport_fails_requests_that_connect(stage: str, mon
                 await http.get(url)
             assert caught.value.request.url == url
 
-        with trio.fail_after(5.0):
+        with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(get)
                 await trio.testing.wait_all_tasks_blocked(0.05)

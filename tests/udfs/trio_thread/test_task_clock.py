@@ -254,7 +254,7 @@ def test_the_slots_of_a_capacity_that_is_found_are_those_that_were_used(settings
     operator.close()
     [*_, (totals, times)] = [row.totals for row in finished if row.totals is not None]
     assert (totals.done, totals.capacity) == (40, 800)
-    assert 0 < times.tail < 0.5
+    assert 0 < times.tail < times.seconds - 0.5  # the rate spaces the starts, however slow the machine is
 
 
 def test_a_function_that_blocks_the_loop_is_named_as_the_cause(settings: Any, rows: Any) -> None:
