@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from trio.testing import MockClock
 
 from tests.support import outputs
 from trio_asyncio_io import FixedDelay, ordered_wait, unordered_wait
@@ -66,6 +67,8 @@ class Connection:
 
 
 ACTIVE = "select count(*) from pg_stat_activity where application_name = $1 and state = 'active'"
+# A query that is still being prepared is active, too, and the server would ignore its cancellation
+SLEEPING = f"{ACTIVE} and wait_event = 'PgSleep'"
 CONNECTED = "select count(*) from pg_stat_activity where application_name = $1"
 
 
@@ -100,7 +103,9 @@ async def test_an_error_of_the_server_is_raised_unchanged(postgres: str) -> None
     assert caught.value.__notes__ == ["element 1, 0, attempt 1"]
 
 
-async def test_a_deadline_stops_the_query_on_the_server(postgres: str, execute: Execute, eventually: Any) -> None:
+async def test_a_deadline_stops_the_query_on_the_server(
+    postgres: str, execute: Execute, eventually: Any, mock_clock: MockClock
+) -> None:
     """The query has ended when the element is emitted, so the test does not poll for it."""
     sleeping = from_asyncio(Query(postgres, "select pg_sleep($1)", name="sleeper"))
 
@@ -108,20 +113,25 @@ async def test_a_deadline_stops_the_query_on_the_server(postgres: str, execute: 
         return "stopped"
 
     async def all_run() -> bool:
-        return bool(await execute(ACTIVE, "sleeper") == 3)
+        return bool(await execute(SLEEPING, "sleeper") == 3)
 
-    async with unordered_wait([60.0] * 3, sleeping, timeout=2.0, on_timeout=stopped) as results:
+    async with unordered_wait([60.0] * 3, sleeping, timeout=5.0, on_timeout=stopped) as results:
         await eventually(all_run)
+        mock_clock.jump(5.0)
         assert [await results.receive() for _ in range(3)] == ["stopped"] * 3
         assert await execute(ACTIVE, "sleeper") == 0
         assert await execute(CONNECTED, "sleeper") == 3
 
 
-async def test_the_connection_of_a_cancelled_query_is_used_again(postgres: str, execute: Execute) -> None:
+async def test_the_connection_of_a_cancelled_query_is_used_again(
+    postgres: str, execute: Execute, eventually: Any, mock_clock: MockClock
+) -> None:
     sleeping = from_asyncio(Query(postgres, "select pg_backend_pid() from pg_sleep($1)", size=1, name="one"))
-    operator = ordered_wait([0.0, 60.0, 0.0], sleeping, capacity=1, timeout=0.5, on_error="skip")
-    first, last = await outputs(operator)
-    assert first == last
+    async with ordered_wait([0.0, 60.0, 0.0], sleeping, capacity=1, timeout=5.0, on_error="skip") as results:
+        first = await results.receive()
+        await eventually(lambda: execute(SLEEPING, "one"))
+        mock_clock.jump(5.0)
+        assert await results.receive() == first
 
 
 async def test_leaving_the_block_stops_the_queries_on_the_server(
@@ -130,7 +140,7 @@ async def test_leaving_the_block_stops_the_queries_on_the_server(
     sleeping = from_asyncio(Query(postgres, "select pg_sleep($1)", name="left"))
 
     async def all_run() -> bool:
-        return bool(await execute(ACTIVE, "left") == 5)
+        return bool(await execute(SLEEPING, "left") == 5)
 
     async with unordered_wait([60.0] * 5, sleeping, timeout=120.0):
         await eventually(all_run)
@@ -166,6 +176,11 @@ class Slow(Query):
         return str(await self.pool.fetchval("select 'too slow'"))
 
 
-async def test_the_timeout_method_may_use_the_pool(postgres: str) -> None:
-    slow = from_asyncio(Slow(postgres, "select pg_sleep($1)", size=1))
-    assert await outputs(ordered_wait([60.0], slow, timeout=0.5)) == ["too slow"]
+async def test_the_timeout_method_may_use_the_pool(
+    postgres: str, execute: Execute, eventually: Any, mock_clock: MockClock
+) -> None:
+    slow = from_asyncio(Slow(postgres, "select pg_sleep($1)", size=1, name="slow"))
+    async with ordered_wait([60.0], slow, timeout=5.0) as results:
+        await eventually(lambda: execute(SLEEPING, "slow"))
+        mock_clock.jump(5.0)
+        assert await results.receive() == "too slow"
