@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -214,22 +213,3 @@ async def test_a_result_future_may_be_completed_before_anybody_waits_for_it() ->
     result_future.complete("early")
     await trio.testing.wait_all_tasks_blocked()
     assert await result_future.wait() == "early"
-
-
-@pytest.mark.parametrize("function", [None, 3, "fetch"])
-def test_a_function_that_is_not_callable_is_refused(function: Any) -> None:
-    with pytest.raises(TypeError, match=r"from_callback takes a callable, .* got"):
-        from_callback(function)
-
-
-async def fetch(value: str, result_future: ResultFuture[str]) -> None: ...
-
-
-def test_an_async_function_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"fetch.* is async already: .*from_asyncio\(function\)"):
-        from_callback(fetch)
-
-
-def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
-    copy = pickle.loads(pickle.dumps(from_callback(max)))
-    assert repr(copy) == "from_callback(<built-in function max>)"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-import pickle
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -43,10 +41,6 @@ async def test_submitting_to_an_executor_becomes_an_async_function(pool: ThreadP
     function = from_future(lambda value: pool.submit(str.upper, value))
     assert await function("a") == "A"
     assert await outputs(ordered_wait("abc", function, timeout=30.0)) == ["A", "B", "C"]
-
-
-async def test_it_takes_any_number_of_arguments(pool: ThreadPoolExecutor) -> None:
-    assert await from_future(pool.submit)(operator.add, 1, 2) == 3
 
 
 async def test_a_future_that_is_done_already_is_accepted() -> None:
@@ -127,33 +121,3 @@ async def test_any_object_with_the_three_methods_is_a_future() -> None:
 async def test_a_result_that_is_not_a_future_is_refused_and_the_error_names_in_thread(result: Any) -> None:
     with pytest.raises(NotAsyncError, match=r"from_future needs a Future, but .* returned .*in_thread\(function\)"):
         await from_future(lambda value: result)("a")
-
-
-@pytest.mark.parametrize("function", [None, 3, "fetch"])
-def test_a_function_that_is_not_callable_is_refused(function: Any) -> None:
-    with pytest.raises(TypeError, match="from_future takes a callable that returns a Future, got"):
-        from_future(function)
-
-
-async def fetch(value: str) -> str:
-    return value
-
-
-def test_an_async_function_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"fetch.* is async already: .*from_asyncio\(function\)"):
-        from_future(fetch)  # type: ignore[arg-type]
-
-
-def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
-    copy = pickle.loads(pickle.dumps(from_future(Foreign)))
-    assert copy.function is Foreign
-    assert repr(copy).startswith("from_future(<class")
-
-
-async def test_keywords_reach_the_function() -> None:
-    def submit(text: str, base: int = 10) -> Future[int]:
-        future: Future[int] = Future()
-        future.set_result(int(text, base))
-        return future
-
-    assert await from_future(submit)("ff", base=16) == 255

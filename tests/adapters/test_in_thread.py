@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -60,10 +59,6 @@ async def test_a_function_that_returns_a_coroutine_is_refused_at_its_first_call(
         await in_thread(upper)("a")
 
 
-async def test_it_takes_any_number_of_arguments() -> None:
-    assert await in_thread(max)(1, 3, 2) == 3
-
-
 async def test_calls_run_concurrently_in_threads_of_their_own(gate: Gate) -> None:
     """The capacity is the limit, and not Trio's default of 40 threads."""
     async with unordered_wait(range(60), in_thread(gate), timeout=30.0, capacity=50) as results:
@@ -94,28 +89,3 @@ async def test_leaving_the_block_does_not_wait_for_the_thread(gate: Gate) -> Non
     async with ordered_wait(["a"], in_thread(gate), timeout=30.0):
         await gate.wait_for(gate.entered, 1)
     assert not gate.is_open.is_set()
-
-
-@pytest.mark.parametrize("function", [None, 3, "fetch"])
-def test_a_function_that_is_not_callable_is_refused(function: Any) -> None:
-    with pytest.raises(TypeError, match="in_thread takes a blocking callable, got"):
-        in_thread(function)
-
-
-async def fetch(value: str) -> str:
-    return value
-
-
-def test_an_async_function_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"fetch.* is async already: in_thread takes a blocking callable.*from_asyncio"):
-        in_thread(fetch)
-
-
-def test_it_pickles_with_its_function_and_has_a_readable_repr() -> None:
-    copy = pickle.loads(pickle.dumps(in_thread(len)))
-    assert copy.function is len
-    assert repr(copy) == "in_thread(<built-in function len>)"
-
-
-async def test_keywords_reach_the_function() -> None:
-    assert await in_thread(int)("ff", base=16) == 255
