@@ -40,6 +40,7 @@ VALUES = {
         {"schema": "error int", "on_error": "column"},
         "two new columns have the same name",
     ),
+    "a metadata column that exists": ({"metadata": "day"}, "there is a column 'day' already"),
     "an error column that exists in another case": (
         {"on_error": "column", "error": "DAY"},
         r"there is a column 'DAY' already: give the new one another name with error=\"\.\.\.\", or drop",
@@ -62,6 +63,7 @@ VALUES = {
     "a bound that is no interval": ({"event_time": "ts", "max_out_of_orderness": "soon"}, "must be an interval such"),
 }
 TYPES = {
+    "metrics without a name": ({"metrics": 5}, r"metrics must be a name or a pyspark.sql.Observation, got 5"),
     "more inputs than parameters": (
         {"inputs": ["origin", "day"], "on_error": "null"},
         r"look_up takes \(origin\), got 2 columns \(origin, day\): give one column for each parameter",

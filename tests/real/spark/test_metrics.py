@@ -154,20 +154,6 @@ def test_errors_can_hide_values(spark: SparkSession) -> None:
             assert shown or "row 0 of Arrow batch 0" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"metadata": ""}, "metadata must be the name of a new column, got ''"),
-        ({"metadata": "id"}, "there is a column 'id' already"),
-        ({"metadata": "answer"}, "two new columns have the same name"),
-        ({"metrics": 5}, "metrics must be a name or a pyspark.sql.Observation, got 5"),
-    ],
-)
-def test_a_bad_option_is_refused_when_the_plan_is_built(numbers: DataFrame, options: Any, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        ordered_wait(numbers, Moody(), "answer string", timeout=5.0, **options)
-
-
 async def as_it_is(id: int) -> int:  # noqa: A002 - the name of the column
     return id
 
