@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from trio_asyncio_io import AttemptTimeoutError, DeadLetter, ElementTimeoutError, LostError, StreamRecord
+from trio_asyncio_io import AttemptTimeoutError, DeadLetter, ElementTimeoutError, LostError
 from trio_asyncio_io._values.exceptions import add_note
 
 
@@ -145,11 +144,3 @@ def test_a_copy_has_the_same_error(copied: Callable[[DeadLetter], DeadLetter]) -
     error.__cause__ = cause = KeywordOnlyError(code=503)
     twin = copied(DeadLetter("a", error, 1, 0.5))
     assert (type(twin.error), twin.error.args, error.__cause__) == (KeyError, ("k",), cause)
-
-
-def test_a_pickle_names_public_modules_only() -> None:
-    error = KeywordOnlyError(code=1)  # becomes a `LostError`
-    error.__cause__ = ValueError("cause")
-    payload = pickle.dumps(DeadLetter(StreamRecord("x", 1), error, 1, 0.5))
-    strings = [argument for _, argument, _ in pickletools.genops(payload) if isinstance(argument, str)]
-    assert {each for each in strings if each.startswith("trio_asyncio_io")} == {"trio_asyncio_io"}

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from trio_asyncio_io import Snapshot, SnapshotElement, StreamRecord
+from trio_asyncio_io import DeadLetter, Snapshot, SnapshotElement, StreamRecord
 
 PUBLIC = ["trio_asyncio_io", "trio_asyncio_io.adapters", "trio_asyncio_io.checkpoints", "trio_asyncio_io.policies"]
 
@@ -21,7 +21,16 @@ def test_a_public_name_belongs_to_a_public_module(name: str) -> None:
     assert private == {}
 
 
-def test_a_pickle_contains_no_private_module_name() -> None:
-    snapshot = Snapshot((SnapshotElement(0, StreamRecord("Oslo", 1.0), ["sun"]),))
-    opcodes = pickletools.genops(pickle.dumps(snapshot))
+@pytest.mark.parametrize(
+    "value",
+    [
+        Snapshot((SnapshotElement(0, StreamRecord("Oslo", 1.0), ["sun"]),)),
+        DeadLetter(
+            StreamRecord("Oslo", 1.0), ValueError(lambda: None), attempts=1, seconds=0.5
+        ),  # becomes a `LostError`
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_pickle_contains_no_private_module_name(value: object) -> None:
+    opcodes = pickletools.genops(pickle.dumps(value))
     assert not [argument for _, argument, _ in opcodes if isinstance(argument, str) and "._" in argument]
