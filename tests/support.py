@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -40,6 +41,24 @@ async def receive_and_snapshot(number: int, make: Callable[[Any], Any], source: 
     async with make(source) as results:
         received = [await results.receive() for _ in range(number)]
         return received, pickle.loads(pickle.dumps(results.snapshot()))
+
+
+@asynccontextmanager
+async def bursts_of(count: Callable[[], int]) -> AsyncIterator[list[int]]:
+    """How far a count has risen each time that another task ran, while the block runs."""
+    bursts = [0]
+
+    async def watch() -> None:
+        seen = count()
+        while True:
+            bursts.append(count() - seen)
+            seen = count()
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        yield bursts
+        nursery.cancel_scope.cancel()
 
 
 def stable_id(value: object) -> str:

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, assert_checkpoints
 
+from tests.support import bursts_of, outputs
 from trio_asyncio_io import AsyncWaitOperator, Snapshot, SnapshotElement, ordered_wait
 from trio_asyncio_io._operator.tasks import SECONDS_PER_PASS, Pace
 from trio_asyncio_io.testing import Recorder, Scripted
@@ -119,10 +120,8 @@ async def test_slot_wait_starts_when_the_record_arrives(mock_clock: MockClock) -
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_other_tasks_run_after_each_call_of_a_blocking_function(
-    nursery: trio.Nursery, mock_clock: MockClock, fails: bool
-) -> None:
-    calls = longest = 0
+async def test_other_tasks_run_after_each_call_of_a_blocking_function(mock_clock: MockClock, fails: bool) -> None:
+    calls = 0
 
     async def block(value: int) -> int:
         nonlocal calls
@@ -132,18 +131,10 @@ async def test_other_tasks_run_after_each_call_of_a_blocking_function(
             raise OSError
         return value
 
-    async def watch() -> None:
-        nonlocal longest
-        seen = 0
-        while True:
-            longest, seen = max(longest, calls - seen), calls
-            await trio.lowlevel.checkpoint()
-
-    nursery.start_soon(watch)
-    async with ordered_wait(range(50), block, capacity=1, timeout=10.0, on_error="skip") as results:
-        assert len([result async for result in results]) == (0 if fails else 50)
+    async with bursts_of(lambda: calls) as bursts:
+        await outputs(ordered_wait(range(50), block, capacity=1, timeout=10.0, on_error="skip"))
     assert calls == 50
-    assert longest <= 2
+    assert max(bursts) <= 2
 
 
 async def test_a_function_that_sleeps_needs_no_additional_checkpoint(autojump_clock: MockClock) -> None:
@@ -163,23 +154,12 @@ async def test_a_function_that_sleeps_needs_no_additional_checkpoint(autojump_cl
     assert [events[end + 1] for end in ends] == [("start", 1), ("start", 2)]
 
 
-async def test_other_tasks_run_while_elements_are_restored_or_skipped(nursery: trio.Nursery) -> None:
+async def test_other_tasks_run_while_elements_are_restored_or_skipped() -> None:
     """Elements with results pass through the feeder and the emitter only."""
-    longest = 0
     number = 8_000
     snapshot = Snapshot(tuple(SnapshotElement(each, each, []) for each in range(number)), taken=number)
-
-    async def watch() -> None:
-        nonlocal longest
-        seen = number
-        while True:
-            left = len(operator.snapshot())
-            longest, seen = max(longest, seen - left), left
-            await trio.lowlevel.checkpoint()
-
     operator = AsyncWaitOperator(AT_ONCE, timeout=5.0, buffer=number, restore=snapshot)
-    nursery.start_soon(watch)
-    async with operator:
+    async with bursts_of(lambda: -len(operator.snapshot())) as bursts, operator:
         operator.end_input()
         assert [output async for output in operator.output] == []
-    assert longest <= 2 * 1_000  # Trio runs the tasks of a scheduler pass in random order
+    assert max(bursts) <= 2 * 1_000  # Trio runs the tasks of a scheduler pass in random order

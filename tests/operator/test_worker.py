@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.support import outputs
+from tests.support import bursts_of, outputs
 from trio_asyncio_io import ordered_wait
 from trio_asyncio_io.testing import Recorder, Scripted, Step
 
@@ -112,26 +112,18 @@ async def test_a_cancelled_operator_starts_no_invocation_while_its_body_unwinds(
     assert recorder.values == [0, 1, 2]
 
 
-async def test_a_function_that_never_suspends_lets_other_tasks_run(nursery: trio.Nursery) -> None:
+async def test_a_function_that_never_suspends_lets_other_tasks_run() -> None:
     """A worker has a checkpoint after a number of calls, whatever the function does."""
-    calls = longest = 0
+    calls = 0
 
     async def count_call(value: int) -> int:
         nonlocal calls
         calls += 1
         return value
 
-    async def watch() -> None:
-        nonlocal longest
-        seen = 0
-        while True:
-            longest, seen = max(longest, calls - seen), calls
-            await trio.lowlevel.checkpoint()
-
-    nursery.start_soon(watch)
-    async with ordered_wait(range(5_000), count_call, capacity=1, timeout=1.0) as results:
-        assert [result async for result in results] == list(range(5_000))
-    assert longest <= 250
+    async with bursts_of(lambda: calls) as bursts:
+        assert await outputs(ordered_wait(range(5_000), count_call, capacity=1, timeout=1.0)) == list(range(5_000))
+    assert max(bursts) <= 250
 
 
 async def test_the_function_runs_in_the_context_of_the_block_and_not_of_the_first_put(make_operator: Any) -> None:
