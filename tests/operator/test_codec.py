@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import subprocess
@@ -287,7 +288,13 @@ def test_a_container_that_contains_itself_is_refused() -> None:
         encoded(value, "value")
 
 
-@given(st.binary() | st.text().map(str.encode))
+JSON = st.recursive(
+    st.none() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+).map(json.dumps)
+
+
+@given((st.text() | JSON).map(str.encode) | st.binary())
 def test_other_bytes_are_refused_or_are_a_plain_value(payload: bytes) -> None:
     try:
         value = decoded(payload)
