@@ -191,9 +191,7 @@ class Invoker:
 
     def _timeout_error(self, entry: Entry, what: str, cause: Exception | None) -> ElementTimeoutError:
         timeout = self._options.timeout
-        error = ElementTimeoutError(
-            f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout
-        )
+        error = ElementTimeoutError(f"{what} for {describe(entry.value)} within its timeout of {timeout:g} s", timeout)
         error.__cause__ = cause
         return error
 
