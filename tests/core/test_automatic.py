@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from trio_asyncio_io._core.automatic._evidence import Call, Calls, Evidence, Outage
+from trio_asyncio_io._core.automatic._evidence import Call, Calls, Evidence, Outage, Pause
 from trio_asyncio_io._core.automatic._limits import Growth, Latency, Number, Pace
 
 
@@ -192,59 +192,61 @@ def test_a_call_that_was_given_back_and_admitted_again_makes_no_probe_come_soone
     assert (number.known, number.calls, number.probe_after) == (10, 10, 7)
 
 
+def pace_of(w: float, *, pause: Pause | None = None) -> Pace:
+    return Pace(800, pause or Pause(), now=0.0, w=w)
+
+
 def test_the_pace_doubles_until_the_first_refusal_and_then_returns_to_it() -> None:
-    pace = Pace(800)
-    pace.begin(0.0, 10.0)
-    assert pace.rate(0.0) == 10.0
-    assert pace.rate(1.0) == pytest.approx(20.0)
-    assert pace.rate(2.0) == pytest.approx(40.0)
-    pace.cut(2.0, 2.0, 30.0)
+    pace = pace_of(10.0)
+    assert [pace.rate(now) for now in (0.0, 1.0, 2.0)] == pytest.approx([10.0, 20.0, 40.0])
+    pace.refused(2.0, 30.0)
     assert pace.w == 30.0
     assert pace.rate(2.0) == pytest.approx(0.7 * 30.0)
-    assert pace.rate(4.9) == pytest.approx(30.0, rel=0.02)
+    assert pace.rate(4.9 + pace.wait(2.0, 0)) == pytest.approx(30.0, rel=0.02)
 
 
 def test_after_a_refusal_the_next_call_waits_for_four_gaps() -> None:
-    pace = Pace(800)
-    pace.begin(0.0, 10.0)
-    pace.cut(0.0, 0.0, 40.0)
-    gap = 1 / pace.rate(0.0)
-    pace.hold(0.0)
-    assert pace.next_start == pytest.approx(4 * gap)
+    pace = pace_of(40.0)
+    pace.refused(1.0, 40.0)
+    assert pace.wait(1.0, 0) == pytest.approx(4 / (0.7 * 40.0))
 
 
 def test_the_pace_does_not_grow_while_no_call_may_start() -> None:
-    pace = Pace(800)
-    pace.begin(0.0, 10.0)
-    pace.cut(0.0, 0.0, 40.0)
-    before = pace.rate(0.0)
-    pace.hold(0.0)
-    assert pace.rate(pace.next_start) == before
+    pace = pace_of(40.0)
+    pace.refused(1.0, 40.0)
+    assert pace.rate(1.0 + pace.wait(1.0, 0)) == pytest.approx(0.7 * 40.0)
 
 
-def test_the_pace_returns_to_the_rate_in_no_less_than_the_longest_pause() -> None:
-    pace = Pace(800)
-    pace.longest_pause = 30.0
-    pace.begin(0.0, 10.0)
-    pace.cut(0.0, 30.0, 10.0)
-    assert pace.rate(45.0) < 10.0
-    assert pace.rate(60.0) == pytest.approx(10.0)
+def test_refusals_within_a_second_cut_the_pace_once() -> None:
+    pace = pace_of(40.0)
+    for now in (1.0, 1.5):
+        pace.refused(now, 40.0)
+    assert pace.w == 40.0
+    pace.refused(2.0, 40.0)
+    assert pace.w < 40.0
+
+
+def test_after_a_pause_the_pace_returns_to_the_rate_in_no_less_than_the_longest_pause() -> None:
+    pause = Pause()
+    pause.add(-40.0, 30.0)
+    pace = pace_of(10.0, pause=pause)
+    assert pace.rate(0.0) == pytest.approx(0.7 * 10.0)
+    assert pace.rate(15.0) < 10.0
+    assert pace.rate(30.0) == pytest.approx(10.0)
 
 
 def test_a_search_begins_again_if_the_rate_is_not_where_it_was() -> None:
-    pace = Pace(800)
-    pace.begin(0.0, 40.0)
-    pace.cut(0.0, 0.0, 40.0)
-    back = (0.3 * 40.0 / 0.4) ** (1 / 3)
-    assert pace.rate(1.6 * back) < 1.1 * 40.0
-    assert pace.rate(1.6 * back + 4.0) == pytest.approx(16 * 40.0)
+    pace = pace_of(40.0)
+    pace.refused(1.0, 40.0)
+    begin, back = 1.0 + pace.wait(1.0, 0), (0.3 * 40.0 / 0.4) ** (1 / 3)
+    assert pace.rate(begin + 1.6 * back) < 1.1 * 40.0
+    assert pace.rate(begin + 1.6 * back + 4.0) == pytest.approx(16 * 40.0)
 
 
 def test_a_task_with_a_small_part_of_a_rate_returns_to_it_in_twenty_seconds() -> None:
-    pace = Pace(800)
-    pace.begin(0.0, 0.1)
-    pace.cut(0.0, 0.0, 0.1)
-    assert pace.rate(20.0) == pytest.approx(0.1)
+    pace = pace_of(0.1)
+    pace.refused(1.0, 0.1)
+    assert pace.rate(1.0 + pace.wait(1.0, 0) + 20.0) == pytest.approx(0.1)
 
 
 def test_the_first_latency_is_known_when_all_of_the_first_calls_have_ended() -> None:
@@ -268,32 +270,59 @@ def test_a_few_stragglers_are_no_queue() -> None:
     assert latency.is_high
 
 
-def answer(growth: Growth, generations: int, now: float = 0.0, *, servers: int = 800) -> float:
-    """All calls run, and are answered in generations of 0.1 s, or more if they wait for a server."""
-    for _ in range(generations):
-        calls = int(growth.calls)
-        now += 0.1 * max(1.0, calls / servers)
+def answer(growth: Growth, rounds: int, now: float = 0.0, *, servers: int) -> float:
+    """As many calls as allowed run, and are answered in rounds of 0.1 s, or more if they wait for a server."""
+    for _ in range(rounds):
+        calls = growth.calls
+        seconds = 0.1 * max(1.0, calls / servers)
+        now += seconds
         for _ in range(calls):
+            growth.latency.add(now, now - seconds, [now])
             growth.answered(now, calls - 1)
     return now
 
 
-def test_twice_the_limit_is_tested_and_stays_if_the_throughput_grows() -> None:
-    growth = Growth(100.0, 100.0, 800)
-    growth.hold(0.0, 100.0, "more only wait")
-    now = answer(growth, 15)
-    assert growth.calls == 100.0
-    now = answer(growth, 4, now)
-    assert growth.calls == 200.0
-    answer(growth, 12, now)
-    assert growth.calls > 200.0
-    assert growth.cause.endswith(" calls at once: the service has refused none")
+def at_plateau() -> tuple[Growth, float]:
+    """Growth that has stopped at 100 servers, with 1.25 times as many calls."""
+    growth = Growth(100, 100, 800)
+    growth.grow(0.0, 100)
+    growth.latency.compare_with(0.1)
+    now = answer(growth, 5, servers=100)
+    assert growth.calls == 124
+    assert growth.cause == "124 calls at once: more only wait, 1,000 a second are answered"
+    return growth, now
 
 
-def test_twice_the_limit_is_given_up_if_the_throughput_does_not_grow() -> None:
-    growth = Growth(100.0, 100.0, 800)
-    growth.hold(0.0, 100.0, "")
-    now = answer(growth, 18, servers=100)
-    assert growth.calls == 200.0
-    answer(growth, 4, now, servers=100)
-    assert growth.calls == 100.0
+def test_growth_goes_on_after_some_rounds_if_the_service_has_more_servers() -> None:
+    growth, now = at_plateau()
+    answer(growth, 30, now, servers=800)
+    assert growth.calls == 800
+    assert growth.cause == "800 calls at once: the service has refused none"
+
+
+def test_the_calls_of_a_plateau_stay_if_more_only_wait_again() -> None:
+    growth, now = at_plateau()
+    found = set()
+    for _ in range(300):
+        now = answer(growth, 1, now, servers=100)
+        found.add(growth.calls)
+    assert max(found) > 200
+    assert growth.calls == 124
+
+
+def test_a_latency_that_was_measured_too_low_is_corrected() -> None:
+    growth = Growth(100, 100, 800)
+    growth.grow(0.0, 100)
+    growth.latency.compare_with(0.01)  # of answers from a cache, for example
+    now = answer(growth, 2, servers=800)
+    assert growth.calls == 15
+    answer(growth, 30, now, servers=800)
+    assert growth.calls == 800
+
+
+def test_the_maximum_stays_if_the_service_becomes_slower() -> None:
+    growth = Growth(800, 800, 800)
+    growth.grow(0.0, 800)
+    growth.latency.compare_with(0.1)
+    answer(growth, 30, servers=200)
+    assert growth.calls == 800

@@ -44,24 +44,36 @@ class Driver:
         self.now += delay
         return delay
 
+    def grow(self, calls: int) -> None:
+        """Wait until so many calls run."""
+        while len(self.running) < calls:
+            if not self.fill(1):
+                self.wait()
 
-def test_eight_calls_start_and_their_number_doubles_by_time_by_at_most_128_a_second_up_to_128() -> None:
+
+def test_six_calls_start_and_then_one_each_10_ms_up_to_128() -> None:
     driver = Driver(Auto())
-    assert driver.fill() == 8
-    for seconds, expected in ((0.12, 16), (0.25, 48), (0.25, 80), (0.5, 128)):
-        driver.now += seconds
-        driver.fill()
-        assert len(driver.running) == expected
+    assert driver.fill() == 6
+    driver.grow(128)
+    assert driver.now == pytest.approx(1.22)
     driver.now += 60.0
     assert driver.fill() == 0
     assert driver.gate.delay(driver.now, 1.0) == inf
 
 
+def test_time_in_which_no_call_waits_for_the_gate_adds_no_calls() -> None:
+    driver = Driver(Auto())
+    driver.fill()
+    driver.now += 60.0
+    assert driver.fill() == 1
+
+
 def test_the_first_limit_and_the_maximum_can_be_given() -> None:
     driver = Driver(Auto(start=20, most=30))
     assert driver.fill() == 20
-    driver.now += 1.0
-    assert driver.fill() == 10
+    driver.grow(30)
+    driver.now += 60.0
+    assert driver.gate.delay(driver.now, 1.0) == inf
     assert driver.gate.most_at_once == 30
 
 
@@ -76,29 +88,27 @@ def test_after_the_start_each_answer_adds_two_calls() -> None:
     assert driver.gate.limit == 256
 
 
-def refuse_beyond(driver: Driver, number: int, *, outcome: Outcome = BUSY, seconds: float = 0.02) -> None:
+def driver_at_number(number: int, outcome: Outcome = BUSY) -> Driver:
     """The service refuses the calls beyond a number, and the gate finds out why."""
+    driver = Driver(Auto(start=number + 8))
     driver.fill()
-    driver.now += 1.0
-    driver.fill(number + 8 - len(driver.running))
-    driver.now += seconds
-    while len(driver.running) > number:
+    driver.now += 0.02
+    for _ in range(8):
         driver.end(outcome, position=-1)
-    while driver.gate.delay(driver.now, 1.0) not in {0.0, inf}:
-        driver.wait()
+    driver.wait()
+    assert driver.gate.delay(driver.now, 1.0) == inf
+    return driver
 
 
 def test_a_number_that_was_refused_is_exact() -> None:
-    driver = Driver(Auto())
-    refuse_beyond(driver, 60)
+    driver = driver_at_number(60)
     assert driver.gate.limit == 60
     assert driver.gate.finding == "60 calls at once: the service refused one more 1 time"
 
 
 @pytest.mark.parametrize("outcome", [BUSY, THROTTLED], ids=["503", "429"])
 def test_a_number_leaves_one_place_free_for_a_moment(outcome: Outcome) -> None:
-    driver = Driver(Auto())
-    refuse_beyond(driver, 20, outcome=outcome)
+    driver = driver_at_number(20, outcome)
     driver.end()
     assert driver.wait() == pytest.approx(0.2)
     assert driver.gate.finding == "20 calls at once: the service refused one more 1 time"
@@ -106,8 +116,7 @@ def test_a_number_leaves_one_place_free_for_a_moment(outcome: Outcome) -> None:
 
 
 def test_a_place_that_another_task_has_taken_is_one_call_fewer() -> None:
-    driver = Driver(Auto())
-    refuse_beyond(driver, 20, outcome=THROTTLED)
+    driver = driver_at_number(20, THROTTLED)
     driver.end()
     driver.wait()
     driver.fill()
@@ -172,8 +181,7 @@ def test_a_refusal_of_a_rank_that_is_admitted_starts_no_freeze() -> None:
 
 
 def test_5xx_of_a_service_that_has_answered_429_are_chance() -> None:
-    driver = Driver(Auto())
-    refuse_beyond(driver, 20, outcome=THROTTLED)
+    driver = driver_at_number(20, THROTTLED)
     limit = driver.gate.limit
     for _ in range(3):
         driver.now += 5.0
@@ -186,17 +194,12 @@ def test_5xx_of_a_service_that_has_answered_429_are_chance() -> None:
 
 def test_after_a_freeze_the_start_goes_on_where_it_was() -> None:
     driver = Driver(Auto())
-    driver.fill()
-    driver.now = 0.02
+    driver.grow(8)
     driver.end(BUSY)
     driver.wait()
-    driver.fill(1)
-    driver.now = 0.14  # until then, calls start apart
-    driver.fill()
-    assert len(driver.running) == 8
-    driver.now += 0.121
-    driver.fill()
-    assert len(driver.running) == 16
+    driver.grow(8)
+    driver.now += 60.0
+    assert driver.fill() == 1
 
 
 def test_refusals_that_three_times_twenty_five_calls_do_not_pay_are_a_number() -> None:
@@ -207,7 +210,7 @@ def test_refusals_that_three_times_twenty_five_calls_do_not_pay_are_a_number() -
         driver.end(BUSY)
     driver.wait()
     assert driver.gate.delay(driver.now, 1.0) == inf
-    assert driver.gate.limit == 4
+    assert driver.gate.limit == 2
 
 
 @pytest.mark.parametrize(("in_a_row", "is_chance"), [(1, True), (4, False)])
@@ -257,8 +260,7 @@ def test_single_failures_cut_nothing() -> None:
 
 
 def test_one_more_call_tests_a_number_when_its_refusals_are_paid() -> None:
-    driver = Driver(Auto())
-    refuse_beyond(driver, 60)
+    driver = driver_at_number(60)
     driver.now += 5.0
     answers = 0
     while driver.gate.limit == 60:
@@ -338,16 +340,6 @@ def test_in_an_outage_single_calls_probe_the_service_and_become_rarer() -> None:
     assert waits[-1] > 3 * waits[0]
 
 
-def test_a_task_that_finds_all_places_taken_begins_with_one_call() -> None:
-    driver = Driver(Auto())
-    go_down(driver, THROTTLED)
-    driver.wait()
-    assert driver.fill() == 1
-    driver.now += 1.0
-    driver.end()
-    assert driver.gate.finding == "1 call at once: the service refused one more 1 time"
-
-
 def test_the_limit_returns_after_an_outage() -> None:
     driver = Driver(Auto(start=100))
     driver.fill()
@@ -411,10 +403,10 @@ def test_calls_that_time_out_halve_the_limit_only_when_several_do() -> None:
 def test_a_cancelled_call_is_no_evidence() -> None:
     driver = Driver(Auto())
     driver.fill()
-    for _ in range(8):
+    while driver.running:
         driver.end(Outcome("cancelled"))
-    assert driver.gate.limit == 8
-    assert driver.fill() == 8
+    assert driver.gate.limit == 6
+    assert driver.fill() == 6
 
 
 def test_an_error_of_one_element_is_an_answer() -> None:

@@ -24,31 +24,32 @@ The gate has one limit at a time, and the next refusals test it:
       └────────────────────────────────────────▶ Pace ◀─ each refusal cuts it
        429 of ranks that are admitted, or a pause
 
-    any of them ─ five refused in a row ─▶ down ─ a probe is admitted ─▶ Growth, or the Pace that it was
+    any of them ─ five refused in a row ─▶ down ─ a probe is admitted ─▶ Growth, or a Pace after a 429
 
 Ten rules:
 
- 1. Growth begins with 8 calls and doubles them by time, but adds at most 128 a second, up to 128 in all: the first
+ 1. Growth begins with 6 calls. While others wait for the gate, one more starts each 10 ms, up to 128 in all: the first
     answer may take a minute. Then each answer adds two calls, up to the maximum.
- 2. Plateau: when most of the last calls take twice the latency of the first ones, growth ends at the calls that the
-    throughput needs without a wait. At times twice as many are tested: if the throughput is 1.4 x, growth goes on.
+ 2. Plateau: while most of the last calls take twice the latency of the first ones, no calls are added. After as many
+    answers as calls, their throughput says how many calls it needs without a wait. Growth goes on after 8 to 512
+    rounds, and compares with the latency that calls have then. The maximum is kept, whatever the latency is.
  3. Credit: a refusal that is paid changes nothing. What others cost is forgiven after 3 s without a refusal.
- 4. Freeze: after another refusal, no call starts until all calls before it are settled. Then calls start apart: for a
-    moment after a 429, and until one is answered after a 5xx.
+ 4. Freeze: after another refusal, no call starts until all calls before it are settled, unless it is a 5xx of a rank
+    that was admitted. Then calls start apart: for a moment after a 429, and until one is answered after a 5xx.
  5. Ranks: if three refusals are not paid by then, the calls that had at least the lowest refused rank tell the cause.
  6. Number: if no more of these calls were admitted than refused, the limit is the median of the refused ranks. When a
     refusal is saved, a probe tests one call more: after 8 answers at first, and up to 512 while it is refused. After a
     probe that was admitted, the next one has four calls if 429 was the answer: a bucket refuses several.
  7. Rate: if more were admitted, or the number has fallen, a 429 is a rate. Starts are paced, from half of the rate that
-    was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. From then on it follows
-    the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.
+    was admitted, since the rest may be the burst of a bucket. The pace doubles until a refusal. Then, and after a
+    pause, it follows the rate as TCP does (CUBIC, RFC 9438): a refusal cuts it to what was admitted in the last second.
  8. Chance: if more were admitted, a 5xx is chance, unless calls are often refused in a row, as by a full service. Then
     others use the service, too, and 3/4 of the limit are taken for a number. Chance of up to 18 % of the calls costs
     nothing. A service that has answered 429 states its limit so: its 5xx are chance.
  9. Down: if five calls in a row that started after the first refusal are refused, single calls probe the service. Then
-    growth begins anew, by time up to as many calls as were admitted before.
+    growth begins anew, by time up to as many calls as were admitted before. After a 429, a rate begins.
 10. Sharing: other tasks may use the service. So a number is one call less for 0.2 s in 2 s; if the call after that is
-    refused, another task has taken the place. A task whose first call is answered with 429 begins with one call.
+    refused, another task has taken the place.
 
 A `Retry-After` above a second is a pause: no call starts until then, and half of what was admitted before is the rate.
 Calls that time out cost credit, too, and halve the limit.
@@ -62,25 +63,21 @@ from __future__ import annotations
 
 import logging
 from math import inf
-from random import random
 
 from ..._values.checks import check_int, check_seconds
 from ..._values.describe import in_words, plural
 from ..gate import Classify, ConfiguredGate, Outcome
 from ..refusals import Refusals
-from ._evidence import IN_A_ROW, ROUNDING, STRIKES, Calls, Evidence, Outage
-from ._limits import EVENT, FIRST_CALLS, Growth, Number, Pace
+from ._evidence import IN_A_ROW, LONGEST_PAUSE, ROUNDING, STRIKES, Calls, Evidence, Outage, Pause
+from ._limits import BURST, FIRST_CALLS, Growth, Number, Pace
 
-START = 8  # calls: few enough for a service of any size
+START = 6  # calls: few enough for a service of any size
 BY_TIME = 128  # calls that the limit reaches by time alone: no longer queue than with the usual 100
 MOST = 800  # calls: each needs a connection, and a thousand are the usual limit of open files
 SHARED = 0.75  # of the limit is left if others use the service, too: each further refusal that is not paid cuts again
+LEAST_RATE = 1.0  # calls a second with which a search begins: it doubles slowly from less
 A_FEW = 4  # calls of a probe after one that was admitted: several are refused with 429 if the number is a bucket
-BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
-ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
 APART, APART_FOR = 4, 3.0  # starts in the time of a refusal, until three times that of a freeze after its begin
-JITTER = 0.1  # of a pause, so that processes do not return together
-LONGEST_PAUSE = 60.0  # seconds
 FORGOTTEN_AFTER = 600.0  # seconds
 
 _log = logging.getLogger("trio_asyncio_io")
@@ -89,9 +86,9 @@ _log = logging.getLogger("trio_asyncio_io")
 class Auto(ConfiguredGate):
     """Finds how many calls at once, or a second, the service takes. `capacity="auto"` is short for `capacity=Auto()`.
 
-    It starts with 8 calls and doubles them each 0.12 s, but adds at most 128 a second, up to 128 in all. Then each
-    answer adds two calls, up to `most`, unless calls wait in the service: more than half of the last calls took twice
-    the latency of the first ones. From time to time it tests whether twice as many calls gain throughput.
+    It starts with 6 calls, and while others wait for it, adds one each 10 ms, up to 128. Then each answer adds two
+    calls, up to `most`, unless calls wait in the service: more than half of the last calls took twice the latency of
+    the first ones. From time to time it tests whether more calls still wait.
 
     The service's refusals say what its limit is. If it refuses calls beyond a number, this number stays, and one call
     more tests it after 8 to 512 answers. If it refuses calls by their rate, starts are paced like TCP (CUBIC, RFC
@@ -112,8 +109,8 @@ class Auto(ConfiguredGate):
     a sentence of `explain()`.
 
     Args:
-        start: The first limit: about how many calls at once the service takes, 1 or more. None (the default): 8, which
-            grow quickly to 128.
+        start: The first limit: about how many calls at once the service takes, 1 or more. None (the default): 6, which
+            grow to 128 in 1.2 s.
         most: Upper limit of calls at once, at least `start`. Each needs a connection.
         give_up: Seconds after which the operator fails with the service's own exception, if the service has accepted no
             call meanwhile; above 0. Time in which no call waited for the gate does not count. `math.inf`: never.
@@ -151,21 +148,20 @@ class Auto(ConfiguredGate):
         self._set(classify, name)
         self.first = min(self.start or START, self.most)
         self.unanswered = min(max(BY_TIME, self.first), self.most)
-        self._growth, self._pace = Growth(self.first, self.unanswered, self.most), Pace(self.most)
-        self._limit: Growth | Number | Pace = self._growth
-        self._calls, self._evidence, self._outage = Calls(), Evidence(), Outage()
+        self._limit: Growth | Number | Pace
+        self._limit = self._growth = Growth(self.first, self.unanswered, self.most)
+        self._calls, self._evidence, self._outage, self._pause = Calls(), Evidence(), Outage(), Pause()
         self._refusals = Refusals(self.give_up)
-        self._answers = 0
-        self._started_at = self._cut_at = self._paused_until = self._frozen_at = -inf
-        self._is_frozen = self._has_throttled = False
-        self._kind = ""  # of the last refusal
-        self._may_be_full = False  # of the calls of other tasks: the last refusal was a 429 without `Retry-After`
+        self._kind, self._hint = "", 0.0  # of the last refusal, and its `Retry-After`
+        self._cut_at = -inf  # refusals of calls that started before are known
+        self._frozen_at = inf
+        self._apart_until = -inf
         self._has_warned = False
 
     @property
     def limit(self) -> int:
         """The number of calls that may run at once now."""
-        return int(self._limit.calls + ROUNDING)
+        return self._limit.calls
 
     @property
     def finding(self) -> str:
@@ -186,33 +182,32 @@ class Auto(ConfiguredGate):
         Raises:
             Exception: That of the last refusal: the service has accepted no call for `give_up` seconds.
         """
-        calls, outage = self._calls, self._outage
+        calls, outage, pause = self._calls, self._outage, self._pause
         if outage.is_on and calls.is_one_settled(outage.since, now):
             self._resume(now)
-        if self._is_frozen and now >= self._frozen_at + calls.settling - ROUNDING:
+        if now >= self._frozen_at + calls.settling - ROUNDING:
             self._thaw(now)
-        if outage.is_on or now < self._paused_until:
-            wait = self._refusals.limited(max(0.0, self._paused_until - now, outage.until - now), now)
-        elif self._is_frozen:
+        if outage.is_on or now < pause.until:
+            wait = self._refusals.limited(max(0.0, pause.until - now, outage.until - now), now)
+        elif self._frozen_at < inf:
             wait = self._frozen_at + calls.settling - now
         else:
             wait = self._limit.wait(now, len(calls.starts))
-            if now < self._frozen_at + APART_FOR * calls.settling:
-                wait = max(wait, self._started_at + (calls.refusal_seconds or 0.0) / APART - now)
+            if now < self._apart_until:
+                wait = max(wait, calls.started_at + calls.refusal_seconds / APART - now)
         return wait if wait > ROUNDING else 0.0
 
     def started(self, now: float, weight: float) -> None:  # noqa: ARG002
         """Count a running call."""
         if not self._calls.started:
-            self._growth.climb(now, self.first, self.unanswered)
+            self._growth.grow(now, self.first, self.unanswered)
         if self._refusals.error is not None:
-            self._refusals.skip(max(0.0, now - max(self._outage.until, self._paused_until)))
+            self._refusals.skip(max(0.0, now - max(self._outage.until, self._pause.until)))
         self._calls.start(now)
-        self._started_at = now
         if self._calls.started == FIRST_CALLS:
             self._growth.latency.close(now)
-        if self._limit is self._pace:
-            self._pace.start(now)
+        if isinstance(self._limit, Pace):
+            self._limit.start(now)
         if self._outage.is_on:
             self._outage.probe(now)
 
@@ -223,7 +218,6 @@ class Auto(ConfiguredGate):
         start = now - seconds
         if outcome.kind in {"throttled", "overload"}:
             self._refusals.add(now, outcome)
-            self._has_throttled = self._has_throttled or outcome.kind == "throttled"
             if self._is_evidence(outcome):
                 self._refused(now, start, outcome)
                 return
@@ -235,11 +229,10 @@ class Auto(ConfiguredGate):
             self._answered(now, start)
 
     def _answered(self, now: float, start: float) -> None:
-        self._answers += 1
         if self._refusals.error is not None:
             self._refusals.end()
-        if start > self._frozen_at and self._kind == "overload":  # the service is not down, and nothing says a rate
-            self._frozen_at = -inf
+        if self._kind == "overload":  # the service is not down, and nothing says a rate
+            self._apart_until = -inf
         if start > self._outage.since:
             if self._outage.is_on:
                 self._resume(now)
@@ -257,74 +250,61 @@ class Auto(ConfiguredGate):
             was_admitted = not call.was_refused and call.start >= self._cut_at
             if was_admitted and isinstance(self._limit, Number) and self._limit.is_probe(call.rank):
                 self._limit.admitted()
-        if self._evidence.accepted and self._limit is not self._pace:
+        if self._evidence.accepted and not isinstance(self._limit, Pace):
             self._judge(now)
 
     # Calls that were refused
 
     def _is_evidence(self, outcome: Outcome) -> bool:
         """Whether a refusal may come from a limit. A service that has answered 429 says its limit so."""
-        return outcome.kind == "throttled" or not self._has_throttled or isinstance(outcome.error, TimeoutError)
+        return outcome.kind == "throttled" or self._kind != "throttled" or isinstance(outcome.error, TimeoutError)
 
     def _refused(self, now: float, start: float, outcome: Outcome) -> None:
-        is_late, is_throttled = isinstance(outcome.error, TimeoutError), outcome.kind == "throttled"
-        rank = 0
+        is_late, rank = isinstance(outcome.error, TimeoutError), 0
         if is_late:
             self._calls.end(start)
         else:
             rank = self._calls.refuse(now, start)
+            self._kind, self._hint = outcome.kind, outcome.retry_after or 0.0
         self._settle(now, now - self._calls.settling)
-        is_pause = self._note_pause(now, outcome)
-        if start <= self._cut_at:
-            return
-        self._kind = outcome.kind
-        self._may_be_full = is_throttled and not outcome.retry_after
-        if self._is_down(now, start):
+        is_pause = self._is_pause(now, outcome.retry_after or 0.0)
+        if start <= self._cut_at or self._is_down(now, start):
             return
         if is_late:
             self._time_out(now)
-        elif self._limit is self._pace:
-            self._cut_rate(now)
+        elif isinstance(self._limit, Pace):
+            self._limit.refused(now, self._calls.rate(now))
+            self._cut_at = self._limit.cut_at
         elif is_pause:
             self._to_rate(now)
         elif isinstance(self._limit, Number) and self._limit.is_probe(rank):
             self._limit.refused(rank)
             self._cut_at = now
-        elif not self._is_frozen and not self._evidence.pays(self._calls.pending):
-            if is_throttled or rank >= self._evidence.highest_rank:
-                self._is_frozen, self._frozen_at = True, now
-            else:
+        elif self._frozen_at == inf and not self._evidence.pays(self._calls.pending):
+            if outcome.kind == "throttled" or rank >= self._evidence.highest_rank:
+                self._frozen_at = now
+            else:  # as many calls have been admitted
                 self._judge(now)
 
-    def _note_pause(self, now: float, outcome: Outcome) -> bool:
-        """Whether the service requests that no call starts for some time."""
-        asked = outcome.retry_after or 0.0
-        if asked > LONGEST_PAUSE and not self._has_warned:
-            self._warn(asked)
-        pause = min(asked, LONGEST_PAUSE)
-        if pause > ROUNDED_UP:
-            self._paused_until = max(self._paused_until, now + pause * (1 + JITTER * random()))
-            self._pace.longest_pause = max(self._pace.longest_pause, pause)
-        return pause > ROUNDED_UP
-
-    def _warn(self, seconds: float) -> None:
-        self._has_warned = True
-        _log.warning(
-            "%s: the service asks to wait %s. The next call is made after %s, and if the service accepts none for %s "
-            "(give_up), the operator stops",
-            self.label,
-            in_words(seconds),
-            in_words(LONGEST_PAUSE),
-            in_words(self.give_up),
-        )
+    def _is_pause(self, now: float, seconds: float) -> bool:
+        """Whether the service asks everybody to wait. If it asks for too long, warn once."""
+        if seconds > LONGEST_PAUSE and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "%s: the service asks to wait %s. The next call is made after %s, and if the service accepts none for "
+                "%s (give_up), the operator stops",
+                self.label,
+                in_words(seconds),
+                in_words(LONGEST_PAUSE),
+                in_words(self.give_up),
+            )
+        return self._pause.add(now, seconds)
 
     def _thaw(self, now: float) -> None:
         """All calls before the freeze are settled."""
-        self._is_frozen = False
-        growth = self._growth
-        if growth.is_by_time:
-            growth.climb(self._frozen_at + APART_FOR * self._calls.settling, growth.calls, growth.top)
         self._settle(now, self._frozen_at)
+        self._apart_until = self._frozen_at + APART_FOR * self._calls.settling
+        self._frozen_at = inf
         self._judge(now)
 
     def _judge(self, now: float) -> None:
@@ -333,16 +313,18 @@ class Auto(ConfiguredGate):
         ranks, passed = evidence.unpaid
         if not ranks:
             return
-        is_number, is_throttled = passed <= len(ranks), self._kind == "throttled"
-        middle = ranks[len(ranks) // 2]
-        fell = isinstance(self._limit, Number) and middle < max(1, self._limit.known - self._may_be_full)
-        if is_throttled and (fell or not is_number) and (self._answers or not self._may_be_full):
+        number, is_number = ranks[len(ranks) // 2], passed <= len(ranks)
+        if self._kind == "throttled" and (not is_number or self._has_fallen(number)):
             self._to_rate(now)
-        elif not is_throttled and (evidence.accepted or not is_number) and evidence.is_chance:
+        elif self._kind == "overload" and (not is_number or evidence.accepted) and evidence.is_chance:
             self._accept(now)
         else:
-            self._to_number(now, middle if is_number else int(SHARED * self.limit))
+            self._to_number(now, number if is_number else int(SHARED * self.limit))
         evidence.clear()
+
+    def _has_fallen(self, number: int) -> bool:
+        """Whether the service refuses fewer calls than before. One place may be another task's if there is no hint."""
+        return isinstance(self._limit, Number) and number < max(1, self._limit.known - (not self._hint))
 
     def _to_number(self, now: float, number: int) -> None:
         self._evidence.accepted = 0.0
@@ -361,20 +343,12 @@ class Auto(ConfiguredGate):
         self._evidence.credit -= 1
         if self._evidence.credit <= -STRIKES:
             self._evidence.clear()
-            self._growth.hold(now, self._limit.calls / 2, f"calls timed out at {self.limit:,}")
+            self._growth.hold(now, self.limit // 2, f"calls timed out at {self.limit:,}")
             self._limit, self._cut_at = self._growth, now
 
     def _to_rate(self, now: float) -> None:
-        self._limit, self._cut_at = self._pace, now
-        self._pace.begin(max(now, self._paused_until), BURST * self._calls.rate(now))
-
-    def _cut_rate(self, now: float) -> None:
-        resumes = max(now, self._paused_until)
-        if now >= self._cut_at + EVENT:
-            self._cut_at = now
-            self._pace.cut(now, resumes, self._calls.rate(now) * (BURST if resumes > now else 1.0))
-        if resumes == now:  # the service has not named the time of the next call
-            self._pace.hold(now)
+        w = max(LEAST_RATE, BURST * self._calls.rate(now))
+        self._limit, self._cut_at = Pace(self.most, self._pause, now, w), now
 
     # Outages
 
@@ -383,7 +357,7 @@ class Auto(ConfiguredGate):
         outage = self._outage
         outage.refused(now, start)
         if not outage.is_on and outage.in_a_row >= IN_A_ROW and not self._calls.is_one_settled(outage.since, now):
-            self._cut_at, self._is_frozen = now, False
+            self._cut_at, self._frozen_at = now, inf
             outage.begin(now)
         return outage.is_on
 
@@ -392,14 +366,12 @@ class Auto(ConfiguredGate):
         self._outage.end()
         self._evidence.clear()
         self._cut_at = now
-        if self._limit is self._pace:
-            self._pace.resume(now)
-        elif self._may_be_full and self._answers <= 1:
-            self._to_number(now, 1)
+        if isinstance(self._limit, Pace):
+            self._limit.resume(now)
         elif self._kind == "throttled":
             self._to_rate(now)
         else:
-            self._growth.climb(now, self.first, max(self.first, self._evidence.highest_rank + 1))
+            self._growth.grow(now, self.first, max(self.first, self._evidence.highest_rank + 1))
             self._limit = self._growth
 
     def up_to(self, most: int) -> Auto:
@@ -409,4 +381,4 @@ class Auto(ConfiguredGate):
 
     def may_forget(self, now: float) -> bool:
         """Whether no call has started for ten minutes."""
-        return now >= self._started_at + FORGOTTEN_AFTER
+        return now >= self._calls.started_at + FORGOTTEN_AFTER

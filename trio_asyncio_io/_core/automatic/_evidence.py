@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
+from random import random
 
 DEVIATIONS = 2.0  # a longer freeze costs more than a refusal that comes late (RFC 6298 takes 4)
 UNKNOWN = 1.0  # seconds: a refusal takes at most this long, as long as none has come
@@ -27,6 +28,10 @@ IN_A_ROW = 5  # refusals: the probability of a service that takes half of the ca
 FIRST_LOOK = 0.2  # seconds between probes
 LATER_LOOKS = 0.25  # of the time of an outage: probes of a service that stays down become rarer
 LONGEST_LOOK = 5.0  # seconds: a service that is full of the calls of other tasks has free places now and then
+
+ROUNDED_UP = 1.0  # seconds: `Retry-After` is in whole seconds (RFC 9110, section 10.2.3), so services round up to 1
+JITTER = 0.1  # of a pause, so that processes do not return together
+LONGEST_PAUSE = 60.0  # seconds
 
 ROUNDING = 1e-7
 
@@ -49,15 +54,17 @@ class Calls:
     Attributes:
         starts: Of the running calls, in order.
         started: The number of calls.
+        started_at: When the last one started.
         pending: Refused calls that are not settled.
-        refusal_seconds: The mean time of a refusal. None: none has come.
+        refusal_seconds: The mean time of a refusal. 0.0: none has come.
         settling: The seconds from the start of a call until it is settled.
     """
 
     def __init__(self) -> None:
         self.starts: list[float] = []
         self.started = self.pending = 0
-        self.refusal_seconds: float | None = None
+        self.started_at = -inf
+        self.refusal_seconds = 0.0
         self.settling = UNKNOWN
         self._deviation = 0.0
         self._unsettled: deque[Call] = deque()
@@ -66,7 +73,7 @@ class Calls:
     def start(self, now: float) -> None:
         self._unsettled.append(Call(now, len(self.starts)))
         self.starts.append(now)
-        self.started += 1
+        self.started, self.started_at = self.started + 1, now
         self._admitted.append(now)
         while len(self._admitted) > FEW and self._admitted[0] < now - SPAN:
             self._admitted.popleft()
@@ -91,7 +98,7 @@ class Calls:
 
     def _measure(self, seconds: float) -> None:
         """The time of a refusal, and its deviation, as TCP estimates round trips (RFC 6298, section 2)."""
-        if self.refusal_seconds is None:
+        if not self.refusal_seconds:
             self.refusal_seconds, self._deviation = seconds, seconds / 2
         else:
             self._deviation += (abs(seconds - self.refusal_seconds) - self._deviation) / 4
@@ -176,6 +183,27 @@ class Evidence:
     def clear(self) -> None:
         """The refusals have led to a cut, or to another hypothesis."""
         self.credit, self._since = 0.0, inf
+
+
+class Pause:
+    """The time for which a service asks everybody to wait (`Retry-After`).
+
+    Attributes:
+        until: No call starts until then.
+        longest: The longest pause in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.until, self.longest = -inf, 0.0
+
+    def add(self, now: float, seconds: float) -> bool:
+        """The service asks to wait. Returns whether it means everybody."""
+        pause = min(seconds, LONGEST_PAUSE)
+        if pause <= ROUNDED_UP:
+            return False
+        self.until = max(self.until, now + pause * (1 + JITTER * random()))
+        self.longest = max(self.longest, pause)
+        return True
 
 
 class Outage:

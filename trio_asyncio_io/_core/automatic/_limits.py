@@ -6,22 +6,21 @@ it has found, as a sentence.
 
 from __future__ import annotations
 
-from math import cbrt, inf, log2
+from math import cbrt, inf
 from random import random
 
 from ..._values.describe import amount, plural
-from ._evidence import ROUNDING
+from ._evidence import ROUNDING, Pause
 
-DOUBLING = 0.12  # seconds: a refusal that takes 20 ms lets the limit grow by an eighth
-PER_SECOND = 128.0  # calls that are added by time at most: before a refusal of 0.1 s is known, 13 calls start in vain
+ONE_MORE = 0.01  # seconds until one call more starts: before a refusal of 0.1 s is known, 10 calls start in vain
 FIRST_CALLS = 16  # whose latency is that of a service without load
 SLOWER = 2.0  # times that latency: calls wait
-GAIN = 2.0  # calls that an answer adds: the limit triples with each generation of calls
-GROWS = 1.4  # of the throughput while the limit doubles: the geometric mean of 1 and 2
-HEADROOM = 1.25  # for a throughput that was measured too low
-GENERATIONS = 2  # of calls, of which a throughput is measured
+GAIN = 2  # calls that an answer adds: the limit triples with each generation of calls
+HEADROOM = 1.25  # times the calls that a plateau needs: their throughput may be measured too low
+GENERATIONS = 2  # of calls in a round
+MORE = 1.4  # times the calls: the geometric mean of as many and twice as many
 
-FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and throughputs until a test; the wait doubles if it fails
+FIRST_TEST, LAST_TEST = 8, 512  # answers until a probe, and rounds until growth goes on; the wait doubles if it fails
 PROBE_AFTER = 0.15  # seconds after other calls: a burst at a bucket looks like a number
 FREE, EACH = 0.2, 2.0  # seconds for which a place is free, and between two such times on average
 
@@ -32,6 +31,7 @@ GAPS = 4.0  # of the pace after a refusal: a bucket has tokens then
 BEYOND = 1.6  # times that time: the rate is not where it was, since others have ended, and the search begins again
 EVENT = 1.0  # seconds: refusals within them cut the rate once
 CALLS_PER_DOUBLING = 3.0  # and the time of an event at least: a search doubles the pace
+BURST = 0.5  # of a measured rate may be the burst of a bucket, which is full at the start and after a pause
 SLOWEST = 0.05  # calls a second
 LATE = 0.05  # seconds by which a start may be late without delaying the next ones
 
@@ -62,126 +62,98 @@ class Latency:
             self.first = self._sum / self._answers
         self._waited += ((now - start > SLOWER * self.first) - self._waited) / FIRST_CALLS
 
+    def compare_with(self, seconds: float) -> None:
+        """Compare with this latency from now on."""
+        self.first, self._waited = seconds, 0.0
+
     @property
     def is_high(self) -> bool:
         return self._waited > 0.5  # noqa: PLR2004
 
 
 class Growth:
-    """Grows by time, then with each answer, until calls wait in the service. Then twice as many are tested at times.
-
-    A throughput is that of whole generations of calls: calls of one latency end in one pattern, so that a part of a
-    generation has no throughput of its own.
+    """Grows by time, then with each answer, until calls wait in the service. After some rounds, it goes on to grow.
 
     Args:
-        first: The calls with which it begins.
+        calls: With which it begins.
         top: The calls that it reaches by time.
         most: Upper limit of calls at once.
 
     Attributes:
-        is_by_time: Whether it has not yet reached `top`, and nothing has cut it.
         latency: Of the service.
-        reason: Of a limit that is held. "": there was none.
+        reason: Why it does not grow. "": it grows.
     """
 
-    def __init__(self, first: float, top: float, most: int) -> None:
+    def __init__(self, calls: int, top: int, most: int) -> None:
         self.most = most
         self.latency = Latency()
-        self._skip = 0  # answers that are not measured
-        self._wait = FIRST_TEST  # throughputs until a test
-        self._before: tuple[float, float] | None = None  # the calls and their throughput before a test
-        self.climb(inf, first, top)
+        self._held = 0  # the calls when it last stopped
+        self._rounds = FIRST_TEST  # until it goes on
+        self._skip = 0  # answers that are not measured: of calls that have waited
+        self.grow(inf, calls, top)
 
-    def climb(self, now: float, calls: float, top: float) -> None:
-        """Double the calls by time, from so many on, up to `top`."""
-        self.grow(now, calls)
-        self.is_by_time, self.top, self._climbed_at = True, top, now
+    def grow(self, now: float, calls: int, top: int = 0) -> None:
+        """Grow from so many calls, by time up to `top`, and then with each answer."""
+        self.calls, self.top, self.reason = calls, top, ""
+        self._grows_at = now + ONE_MORE
+        self._measure(now)
 
-    def grow(self, now: float, calls: float) -> None:
-        """Add calls with each answer, from so many on."""
-        self.calls, self.reason = calls, ""
-        self._is_growing, self.is_by_time, self._before = True, False, None
-        self._open(now)
+    def hold(self, now: float, calls: int, reason: str) -> None:
+        """So many calls for some rounds: twice as many as the last time, unless the calls are more."""
+        self._rounds = FIRST_TEST if calls > MORE * self._held else min(LAST_TEST, 2 * self._rounds)
+        self.calls = self._held = max(1, calls)
+        self.top, self.reason = 0, reason
+        self._measure(now)
 
-    def hold(self, now: float, calls: float, reason: str) -> None:
-        """So many calls, until twice as many are tested."""
-        self.calls, self.reason = max(1.0, calls), reason
-        self._is_growing, self.is_by_time, self._before = False, False, None
-        self._open(now)
-
-    def _open(self, now: float) -> None:
-        """A measurement begins."""
-        self._since, self._answers, self._calls_then, self._peak = now, 0, self.calls, 0
+    def _measure(self, now: float) -> None:
+        self._since, self._answers = now, 0
 
     @property
     def cause(self) -> str:
         """The calls at once, and why they are no more."""
-        return f"{int(self.calls + ROUNDING):,} calls at once: {self.reason or 'the service has refused none'}"
+        return f"{self.calls:,} calls at once: {self.reason or 'the service has refused none'}"
 
     def wait(self, now: float, running: int) -> float:
-        if self.is_by_time and now > self._climbed_at:
-            seconds, self._climbed_at = now - self._climbed_at, now
-            doublings = min(20.0, seconds / DOUBLING)
-            self.calls = min(self.top, self.calls * 2**doublings, self.calls + PER_SECOND * seconds)
-            if self.calls >= self.top:
-                self.grow(now, self.top)
-        if running < int(self.calls + ROUNDING):
+        if running < self.calls:
             return 0.0
-        if not self.is_by_time:
+        if self.calls >= self.top:
             return inf
-        seconds = max(DOUBLING * log2((running + 1) / self.calls), (running + 1 - self.calls) / PER_SECOND)
-        return max(1e-6, self._climbed_at + seconds - now)
+        if now < self._grows_at - ROUNDING:
+            return self._grows_at - now
+        self.calls, self._grows_at = running + 1, now + ONE_MORE
+        return 0.0
 
     def answered(self, now: float, running: int) -> None:
-        """Measure an answer, while so many other calls run."""
-        if self.is_by_time:
-            return
-        self._peak = max(self._peak, running + 1)
-        if self._skip:
-            self._skip -= 1
-            self._open(now)
+        """Count an answer, while so many other calls run."""
+        if self.calls < self.top or self._skip:
+            self._skip = max(0, self._skip - 1)
+            self._measure(now)
             return
         self._answers += 1
-        if self._is_growing:
-            self._grow(now)
-        elif self._before is not None and self._answers >= GENERATIONS * int(self.calls):
-            self._judge(now, *self._before)
-        elif self._before is None and self._answers >= self._wait * GENERATIONS * int(self.calls):
-            self._test(now)
+        is_used = running >= self.calls / 2
+        if self.reason:
+            if is_used and self._answers >= self._rounds * GENERATIONS * self.calls:
+                self._go_on(now)
+        elif self.latency.is_high and self.calls < self.most:
+            if self._answers >= self.calls:
+                self._stop(now)
+        else:
+            self._measure(now)
+            if is_used:
+                self.calls = min(self.most, self.calls + GAIN)
 
-    @property
-    def _is_used(self) -> bool:
-        return self._peak >= int(self._calls_then)
+    def _stop(self, now: float) -> None:
+        """Hold as many calls as the throughput needs without a wait (Little's law), and at least as many as before."""
+        throughput = self._answers / max(1e-6, now - self._since)
+        needed = int(HEADROOM * throughput * self.latency.first)
+        self._skip = self.calls
+        reason = f"more only wait, {amount(throughput)} a second are answered"
+        self.hold(now, min(self.calls, max(self._held, needed)), reason)
 
-    def _grow(self, now: float) -> None:
-        if self._is_used:
-            self.calls = min(self.most, self.calls + GAIN)
-        if self.latency.is_high and self._answers >= FIRST_CALLS // 2 and now > self._since:
-            throughput = self._answers / (now - self._since)
-            self._skip = self._peak
-            reason = f"more only wait, {amount(throughput)} a second are answered"
-            self.hold(now, min(self.calls, HEADROOM * throughput * self.latency.first), reason)  # Little's law
-        elif self._answers >= max(FIRST_CALLS, self._calls_then):
-            self._is_growing = self.calls < self.most or not self._is_used
-            self._open(now)
-
-    def _test(self, now: float) -> None:
-        """Test twice the limit."""
-        if self._is_used and self.calls * 1.3 <= self.most:
-            self._before = self.calls, self._answers / max(1e-6, now - self._since)
-            self._skip = int(3 * self.calls)  # until the calls of twice the limit are answered
-            self.calls = min(self.most, 2 * self.calls)
-        self._open(now)
-
-    def _judge(self, now: float, calls: float, before: float) -> None:
-        """Twice the limit was tested."""
-        tested, throughput = self.calls, self._answers / max(1e-6, now - self._since)
-        if throughput >= GROWS * before:
-            self._wait, self.latency.first = FIRST_TEST, tested / throughput  # no call waits
-            self.grow(now, tested)
-            return
-        self._wait, self._skip = min(LAST_TEST, 2 * self._wait), int(tested)
-        self.hold(now, calls, self.reason)
+    def _go_on(self, now: float) -> None:
+        """Grow from here. The latency of these calls is that without a wait, again by Little's law."""
+        self.latency.compare_with(self.calls / HEADROOM * (now - self._since) / self._answers)
+        self.grow(now, self.calls)
 
 
 class Number:
@@ -256,18 +228,22 @@ class Number:
 class Pace:
     """The pace of starts: a cubic around w, the rate at which calls were last refused.
 
+    Args:
+        most: Upper limit of calls at once.
+        pause: Of the service.
+        now: The pace begins when the pause has ended.
+        w: Calls a second. It is a first guess, and the pace doubles until the next refusal, unless this costs a pause.
+
     Attributes:
-        w: Calls a second.
-        next_start: The next call may start then.
-        longest_pause: The longest `Retry-After`.
+        cut_at: The instant of the last cut.
     """
 
-    def __init__(self, most: int) -> None:
-        self.calls = most
-        self.w = 1.0
-        self.next_start = self._since = -inf  # the pace has grown since then
-        self.longest_pause = 0.0
-        self._is_searching = True  # w is a first guess, and the pace doubles until the next refusal
+    def __init__(self, most: int, pause: Pause, now: float, w: float) -> None:
+        self.calls, self._pause = most, pause
+        self.w = max(SLOWEST, w)
+        self._is_searching = not pause.longest
+        self.cut_at = now
+        self.resume(max(now, pause.until))
 
     @property
     def cause(self) -> str:
@@ -275,20 +251,17 @@ class Pace:
         return f"{amount(self.w)} calls a second: the service refuses more, however few run at once"
 
     def wait(self, now: float, running: int) -> float:
-        return self.next_start - now if running < self.calls else inf
-
-    def begin(self, now: float, w: float) -> None:
-        """Search for the rate."""
-        self.w, self._is_searching = max(SLOWEST, w), True
-        self.resume(now)
+        return self._next_start - now if running < self.calls else inf
 
     def resume(self, now: float) -> None:
-        self._since = self.next_start = now
+        """The pace grows from now on."""
+        self._since = self._next_start = now
 
     def rate(self, now: float) -> float:
+        """The pace, in calls a second."""
         seconds, rate = max(0.0, now - self._since), 0.0
         if not self._is_searching:
-            back = max(cbrt((1 - CUT) * self.w / GROWTH), min(LEAST_CALLS / self.w, LONGEST), self.longest_pause)
+            back = max(cbrt((1 - CUT) * self.w / GROWTH), min(LEAST_CALLS / self.w, LONGEST), self._pause.longest)
             rate = self.w * (1 + (1 - CUT) * (seconds / back - 1) ** 3)
             seconds -= BEYOND * back
         if seconds >= 0:
@@ -299,16 +272,17 @@ class Pace:
     def start(self, now: float) -> None:
         """A call starts, and delays the next one."""
         rate = self.rate(now)
-        if now > self.next_start + LATE + 1 / rate and now > self._since:  # the pace was not tested
-            self._since += now - max(self.next_start, self._since)
-        self.next_start = max(self.next_start, now - LATE) + 1 / rate
+        if now > self._next_start + LATE + 1 / rate and now > self._since:  # the pace was not tested
+            self._since += now - max(self._next_start, self._since)
+        self._next_start = max(self._next_start, now - LATE) + 1 / rate
 
-    def hold(self, now: float) -> None:
-        """No call starts for four of the usual gaps."""
-        self.next_start = now + min(LONGEST, GAPS / self.rate(now))
-        self._since = max(self._since, self.next_start)
-
-    def cut(self, now: float, resumes: float, admitted: float) -> None:
-        """Calls were refused at the present pace, and so many a second were admitted."""
-        self.w, self._is_searching = max(SLOWEST, min(admitted, self.rate(now))), False
-        self._since = resumes
+    def refused(self, now: float, admitted: float) -> None:
+        """A call was refused, and so many a second were admitted before."""
+        is_paused = self._pause.until > now
+        if now >= self.cut_at + EVENT:
+            self.w = max(SLOWEST, min(admitted * BURST if is_paused else admitted, self.rate(now)))
+            self._is_searching, self.cut_at = False, now
+            self._since = max(now, self._pause.until)
+        if not is_paused:  # the service has not named the time of the next call
+            self._next_start = now + min(LONGEST, GAPS / self.rate(now))
+            self._since = max(self._since, self._next_start)
