@@ -37,7 +37,7 @@ class Counted(Gate):
 
     Attributes:
         running: Those calls.
-        estimated: The sum of what all calls have weighed at their start.
+        estimated: The sum of what all calls have weighed at their start, without those that were not made.
     """
 
     def __init__(self) -> None:
@@ -54,6 +54,8 @@ class Counted(Gate):
     def ended(self, now: float, seconds: float, outcome: Outcome, weight: float) -> None:
         self.running -= 1
         assert self.running >= 0
+        if not outcome.was_made:
+            self.estimated -= weight
 
 
 class Savings:

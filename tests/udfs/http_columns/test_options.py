@@ -70,7 +70,7 @@ def test_the_gate_of_a_host_is_sent_with_its_arguments(auto: Auto) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "rows"), [({}, 8), ({"capacity": Auto(20, 50)}, 20), ({"capacity": 40}, 40)], ids=repr
+    ("options", "rows"), [({}, 6), ({"capacity": Auto(20, 50)}, 20), ({"capacity": 40}, 40)], ids=repr
 )
 def test_large_bodies_lower_only_a_capacity_that_is_found(options: dict[str, Any], rows: int) -> None:
     room = Room(HttpOptions(**options).settings())
