@@ -251,7 +251,7 @@ def _takes_one(invoke: Callable[..., Any]) -> bool:
     while isinstance(invoke, Wrapper) and hasattr(invoke, "function"):  # not `from_callback`, which adds an argument
         invoke = invoke.function
     try:
-        signature(invoke).bind(None)
+        signature(cast(Any, invoke)).bind(None)
     except TypeError:
         return False
     except ValueError:  # it has no signature
