@@ -138,6 +138,11 @@ def test_a_gate_that_finds_its_limit_is_no_remedy_for_another_one(rate: float, r
     assert f"If the service allows more, {remedy};" in judge(totals).advice
 
 
+def test_the_capacity_is_only_the_upper_limit_of_an_operator_that_finds_it() -> None:
+    sentences = judge(replace(BUSY, busy=400.0, capacity=800, gated=60.0, finding="4 calls at once")).sentences
+    assert sentences[1:3] == ("On average, 4.0 calls ran at once, of at most 800.", "4 calls at once.")
+
+
 def test_a_gate_that_refuses_most_records_is_the_limit() -> None:
     half = replace(BUSY, failed=10_000, refused=10_000)
     most = replace(BUSY, failed=10_001, refused=10_001)

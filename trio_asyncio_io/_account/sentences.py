@@ -54,13 +54,15 @@ def throughput(totals: Sums) -> Iterator[str]:
         f"{duration(totals.mean_latency)}."
     )
     yield from refusals(totals)
-    of_records = " records" if totals.groups else ""
-    yield (
-        f"The capacity of {totals.capacity:,} allows {amount(totals.allowed)}{of_records} a second at this latency; "
-        f"{totals.in_flight:,.1f} of {totals.capacity:,} slots were busy on average ({totals.slots_busy:.0%})."
-    )
-    if totals.finding:
+    if totals.finding:  # the capacity is only its upper limit
+        yield f"On average, {totals.in_flight:,.1f} calls ran at once, of at most {totals.capacity:,}."
         yield f"{totals.finding[0].upper()}{totals.finding[1:]}."
+    else:
+        allowed = f"{amount(totals.allowed)}{' records' if totals.groups else ''} a second"
+        yield (
+            f"The capacity of {totals.capacity:,} allows {allowed} at this latency; {totals.in_flight:,.1f} of "
+            f"{totals.capacity:,} slots were busy on average ({totals.slots_busy:.0%})."
+        )
     if totals.groups:
         limit = f" of at most {totals.group:,}" if totals.group else ""
         yield (
