@@ -110,6 +110,10 @@ async def fail_instead(value: str) -> None:
     raise busy(value)
 
 
+async def fail_after(value: str, error: Exception) -> None:
+    raise busy(f"{value} after {error}")
+
+
 def fail_to_weigh(value: str) -> float:
     raise busy(value)
 
@@ -123,10 +127,23 @@ def fail_to_weigh(value: str) -> float:
         ("abc", fail, {"group": 2}),
         ("abc", fail, {"gate": CircuitBreaker()}),
         ("abc", wait_for_ever, {"on_timeout": fail_instead}),
+        ("abc", wait_for_ever, {"on_timeout": fail_instead, "on_error": fail_after}),
+        ("abc", fail, {"on_error": fail_after}),
         ("abc", wait_for_ever, {"gate": Budget(3, weight=fail_to_weigh)}),
         (failing_source, wait_for_ever, {}),
     ],
-    ids=["alone", "retried", "no time for a retry", "group", "gate", "on_timeout", "weight", "source"],
+    ids=[
+        "alone",
+        "retried",
+        "no time for a retry",
+        "group",
+        "gate",
+        "on_timeout",
+        "both handlers",
+        "on_error",
+        "weight",
+        "source",
+    ],
 )
 async def test_the_error_that_stops_an_operator_is_in_no_cycle(
     async_wait: Any, source: Any, function: Any, options: dict[str, Any], autojump_clock: MockClock

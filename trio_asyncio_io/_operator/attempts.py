@@ -118,26 +118,19 @@ class Invoker:
                 deadline; or what the function raised while the deadline cancelled it.
 
         Returns:
-            The outputs. Or the exception that stops the operator, with a note that names the element. It is not raised:
-            its traceback would lead to frames that refer to it.
+            The outputs, or the exception that stops the operator. It is not raised: its traceback would lead to frames
+            that refer to it.
         """
-        if error is None:
-            outcome = await self._replace_timed_out(entry, cause)
+        if error is not None:
+            return await self._apply_policy(entry, error)
+        outcome = await self._replace_timed_out(entry, cause)
+        try:
             if not isinstance(outcome, Exception):
                 return outcome
-            error = outcome
-            self._ledger.fail_after_timeout(entry, error, trio.current_time())
-        if self.is_fatal(error):
-            return self.named(error, entry)
-        if self._options.on_error == "skip":
-            self._ledger.skip()
-        elif self._options.on_error == "dead_letter":
-            self._ledger.dead_letter(entry, error, trio.current_time())
-        else:
-            handler = cast(Any, self._options.on_error)
-            outcome = await self._handled("on_error", entry, handler, entry.value, error)
-            return self.named(outcome, entry) if isinstance(outcome, Exception) else outcome
-        return ()
+            self._ledger.fail_after_timeout(entry, outcome, trio.current_time())
+            return await self._apply_policy(entry, outcome)
+        finally:
+            del outcome  # no cycle of the exception and this frame
 
     def name_group(self, error: Exception, records: Sequence[Entry]) -> None:
         """Add a note that the function was called for a group."""
@@ -159,6 +152,18 @@ class Invoker:
     def is_fatal(self, error: Exception) -> bool:
         """Whether this error of a record stops the operator."""
         return self._options.on_error == "raise" or isinstance(error, NotAsyncError) or needs_asyncio(error)
+
+    async def _apply_policy(self, entry: Entry, error: Exception) -> Sequence[Any] | Exception:
+        if self.is_fatal(error):
+            return error
+        match self._options.on_error:
+            case "skip":
+                self._ledger.skip()
+            case "dead_letter":
+                self._ledger.dead_letter(entry, error, trio.current_time())
+            case handler:
+                return await self._handled("on_error", entry, cast(Any, handler), entry.value, error)
+        return ()
 
     async def _replace_timed_out(self, entry: Entry, cause: Exception | None) -> Sequence[Any] | Exception:
         if self._on_timeout is None:

@@ -451,7 +451,8 @@ class Worker:
                 raise
             if isinstance(outcome, Exception):
                 self._abandon(failures[number:])
-                pool.on_failure(outcome)
+                pool.on_failure(invoker.named(outcome, each.entry))
+                del outcome  # no cycle of the exception and this frame
                 return False
             pool.ledger.finish(each.entry, outcome, trio.current_time())
             pool.emitter.emit()
