@@ -142,6 +142,6 @@ def test_a_task_fails_when_the_source_was_away_for_too_long(
     server.close()
     with pytest.raises(Exception, match=r"udfs.ClusterLimitError: the driver at 127\.0\.0\.1:\d+") as caught:
         df.collect()
-    assert "give_up=2. The last attempt failed with OSError: all attempts to connect" in str(caught.value)
+    assert "give_up=2. The last attempt failed with ConnectionRefusedError: " in str(caught.value)
     assert "Check that the driver is alive" in str(caught.value)
     assert not service.calls
