@@ -10,7 +10,7 @@ from trio_asyncio_io.gates import RefusedError
 
 
 class Listener(Gate):
-    """Admits each call, and notes what it is told.
+    """Admits each call, and records what is reported to it.
 
     Args:
         weight: Of a value.

@@ -45,7 +45,7 @@ class Driver:
         return delay
 
     def grow(self, calls: int) -> None:
-        """Wait until so many calls run."""
+        """Wait until this number of calls run."""
         while len(self.running) < calls:
             if not self.fill(1):
                 self.wait()

@@ -334,7 +334,7 @@ def test_a_base_exception_fails_the_task(rows: Any, settings: Any, kind: type[Ba
 
 
 def test_a_function_that_cancels_the_operator_fails_the_task(rows: Any, settings: Any) -> None:
-    """The operator ends without an error then, and Spark's thread would wait for its rows for ever."""
+    """The operator ends without an error then, and Spark's thread would wait for its rows forever."""
 
     async def cancel(value: int) -> int:
         trio.lowlevel.current_task().parent_nursery.cancel_scope.cancel()

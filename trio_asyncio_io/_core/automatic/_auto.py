@@ -323,7 +323,7 @@ class Auto(ConfiguredGate):
         evidence.clear()
 
     def _has_fallen(self, number: int) -> bool:
-        """Whether the service refuses fewer calls than before. One place may be another task's if there is no hint."""
+        """Whether the number is below the known one. Without a hint, one place may be another task's."""
         return isinstance(self._limit, Number) and number < max(1, self._limit.known - (not self._hint))
 
     def _to_number(self, now: float, number: int) -> None:

@@ -93,13 +93,13 @@ class Growth:
         self.grow(inf, calls, top)
 
     def grow(self, now: float, calls: int, top: int = 0) -> None:
-        """Grow from so many calls, by time up to `top`, and then with each answer."""
+        """Grow from these calls, by time up to `top`, and then with each answer."""
         self.calls, self.top, self.reason = calls, top, ""
         self._grows_at = now + ONE_MORE
         self._measure(now)
 
     def hold(self, now: float, calls: int, reason: str) -> None:
-        """So many calls for some rounds: twice as many as the last time, unless the calls are more."""
+        """Hold these calls for some rounds: twice as many as the last time, unless the calls are more."""
         self._rounds = FIRST_TEST if calls > MORE * self._held else min(LAST_TEST, 2 * self._rounds)
         self.calls = self._held = max(1, calls)
         self.top, self.reason = 0, reason
@@ -124,7 +124,7 @@ class Growth:
         return 0.0
 
     def answered(self, now: float, running: int) -> None:
-        """Count an answer, while so many other calls run."""
+        """Count an answer, while `running` other calls run."""
         if self.calls < self.top or self._skip:
             self._skip = max(0, self._skip - 1)
             self._measure(now)
@@ -277,7 +277,7 @@ class Pace:
         self._next_start = max(self._next_start, now - LATE) + 1 / rate
 
     def refused(self, now: float, admitted: float) -> None:
-        """A call was refused, and so many a second were admitted before."""
+        """A call was refused. Before it, `admitted` calls a second were admitted."""
         is_paused = self._pause.until > now
         if now >= self.cut_at + EVENT:
             self.w = max(SLOWEST, min(admitted * BURST if is_paused else admitted, self.rate(now)))
