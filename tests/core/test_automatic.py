@@ -326,3 +326,12 @@ def test_the_maximum_stays_if_the_service_becomes_slower() -> None:
     growth.latency.compare_with(0.1)
     answer(growth, 30, servers=200)
     assert growth.calls == 800
+
+
+@pytest.mark.parametrize(("top", "most", "running"), [(5, 1, 1), (128, 800, 200)])
+def test_growth_by_time_ends_at_its_top_and_at_the_maximum(top: int, most: int, running: int) -> None:
+    """Other calls may have begun before: at a higher limit, or in another operator."""
+    growth = Growth(1, top, most)
+    growth.grow(0.0, 1, top)
+    assert growth.wait(60.0, running) == inf
+    assert growth.calls == 1

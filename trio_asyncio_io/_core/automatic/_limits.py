@@ -94,7 +94,7 @@ class Growth:
 
     def grow(self, now: float, calls: int, top: int = 0) -> None:
         """Grow from these calls, by time up to `top`, and then with each answer."""
-        self.calls, self.top, self.reason = calls, top, ""
+        self.calls, self.top, self.reason = calls, min(top, self.most), ""
         self._grows_at = now + ONE_MORE
         self._measure(now)
 
@@ -116,7 +116,7 @@ class Growth:
     def wait(self, now: float, running: int) -> float:
         if running < self.calls:
             return 0.0
-        if self.calls >= self.top:
+        if running >= self.top:
             return inf
         if now < self._grows_at - ROUNDING:
             return self._grows_at - now
